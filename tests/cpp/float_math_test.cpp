@@ -15,9 +15,11 @@
 // clang-format off: the order matters
 #include "approximate.h"
 #include "primitive/cuda/functions/float_gamma_math.cuh"
+#include "primitive/cuda/functions/float_normal_math.cuh"
 #include "primitive/cuda/functions/float_special_math.cuh"
 #include "primitive/gamma_math.h"
 #include "primitive/normal_math.h"
+#include "primitive/zeta_math.h"
 // clang-format on
 
 namespace oneflow_lite::cuda::fast {
@@ -115,10 +117,31 @@ TEST(FloatMath, Logit) {
   EXPECT_LE(Worst(x, Logit, logit), 4);
 }
 
+TEST(FloatMath, LogarithmsOfSums) {
+  const auto x = Numbers(40000);
+  const auto log_sigmoid = [](double v) {
+    return (v < 0 ? v : 0) - std::log1p(LimitedExp(-std::abs(v))) + (v != v ? v : 0);
+  };
+  EXPECT_LE(Worst(x, LogSigmoid, log_sigmoid), 4);
+}
+
 TEST(FloatMath, NormalDistribution) {
   const auto x = Numbers(100000);
   EXPECT_LE(Worst(x, Ndtr, [](double v) { return oneflow_lite::Ndtr(v); }), 4);
+  EXPECT_LE(Worst(x, Erfc, [](double v) { return std::erfc(v); }), 4);
   EXPECT_LE(Worst(x, LogNdtr, [](double v) { return oneflow_lite::LogNdtr(v); }), 4);
+}
+TEST(FloatMath, NormalQuantiles) {
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<float> unit(0, 1), exponent(-149, 0);
+  std::vector<float> p = Numbers(1000);
+  for (int i = 0; i < 100000; ++i) {
+    p.push_back(unit(rng));
+    p.push_back(1 - std::exp2(exponent(rng) / 6));
+    p.push_back(0.5f + (unit(rng) - 0.5f) * std::exp2(exponent(rng) / 6));
+    p.push_back(std::exp2(exponent(rng)));
+  }
+  EXPECT_LE(Worst(p, Ndtri, [](double v) { return oneflow_lite::Ndtri(v); }), 4);
 }
 // e^-|x| times the integral of cos(n t) e^(|x| cos t) over 0 .. pi, over pi, by the trapezoidal
 // rule, whose error vanishes.
@@ -146,6 +169,84 @@ TEST(FloatMath, Trigamma) {
   std::vector<float> x = Numbers(100000);
   for (int i = 0; i < 100000; ++i) x.push_back(-1e-4f * static_cast<float>(i));
   EXPECT_LE(Worst(x, Trigamma, [](double v) { return oneflow_lite::Trigamma(v); }), 8);
+}
+
+// In ulp, but for errors below `near` next to zeros.
+template <class F, class G>
+void ExpectClose(const std::vector<float>& numbers, F f, G reference, double limit,
+                 double near = 1e-6) {
+  double worst = 0;
+  float at = 0;
+  for (const float x : numbers) {
+    const float y = f(x);
+    double want = reference(static_cast<double>(x));
+    if (std::abs(want) > std::numeric_limits<float>::max()) want = std::copysign(kInfinity, want);
+    if (std::isnan(want) && std::isnan(y)) continue;
+    if (y == want || std::abs(y - want) < near) continue;
+    const double error =
+        std::isfinite(want) && std::isfinite(y) ? std::abs(y - want) / Ulp(want) : kInfinity;
+    if (!(error <= worst)) worst = error, at = x;
+  }
+  if (getenv("VERBOSE")) printf("%.3f at %g\n", worst, at);
+  EXPECT_LE(worst, limit) << at << ": " << f(at) << ", not " << reference(double{at});
+}
+std::vector<float> Sizes(const std::vector<float>& numbers) {
+  std::vector<float> sizes;
+  for (const float x : numbers) {
+    if (x >= 0x1p-126f && x < kInfinity) sizes.push_back(x);
+  }
+  return sizes;
+}
+TEST(FloatMath, LogGammaAndItsDerivatives) {
+  std::vector<float> x = Numbers(100000);
+  for (int i = 0; i < 100000; ++i) {
+    x.push_back(-1e-4f * static_cast<float>(i));
+    x.push_back(3e-5f * static_cast<float>(i));
+  }
+  const auto sizes = Sizes(x);
+  ExpectClose(
+      sizes, Lgamma, [](double v) { return std::lgamma(v); }, 8);
+  ExpectClose(
+      x, Lgamma, [](double v) { return std::lgamma(v); }, 8, 3e-6);
+  ExpectClose(
+      sizes, DigammaOfPositive, [](double v) { return oneflow_lite::Digamma(v); }, 8);
+  EXPECT_EQ(DigammaOfPositive(0.0f), -INFINITY);
+  const auto tetragamma = [](double v) { return oneflow_lite::Polygamma(2, v); };
+  EXPECT_LE(Worst(sizes, TetragammaOfPositive, tetragamma), 8);
+}
+TEST(FloatMath, Zeta) {
+  std::vector<float> q = Sizes(Numbers(1500)), s;
+  for (int i = 0; i < 40; ++i) s.push_back(1 + std::exp2(static_cast<float>(i) / 4 - 6));
+  for (int i = 2; i < 40; ++i) s.push_back(static_cast<float>(i));
+  for (const float order : s) {
+    std::vector<float> usual;
+    for (const float v : q) {
+      if (IsUsualZeta(order, v)) usual.push_back(v);
+    }
+    const auto f = [&](float v) { return ZetaOfPositive(order, v); };
+    EXPECT_LE(Worst(usual, f, [&](double v) { return oneflow_lite::Zeta(order, v); }), 8) << order;
+  }
+  EXPECT_FALSE(IsUsualZeta(1, 1));
+  EXPECT_FALSE(IsUsualZeta(2, 0));
+  EXPECT_FALSE(IsUsualZeta(std::nanf(""), 1));
+  EXPECT_FALSE(IsUsualZeta(2, std::nanf("")));
+}
+TEST(FloatMath, Powers) {
+  std::mt19937 rng(11);
+  std::uniform_real_distribution<float> exponent(-126, 127), near(-0.02f, 0.02f), unit(0, 2);
+  std::vector<float> a = Numbers(400), b = {0.5f, 2.5f, 1, 2, 3, -1, 100, 1e6f, -7, 0.0f};
+  for (int i = 0; i < 1000; ++i) {
+    a.push_back(1 + near(rng));
+    a.push_back(unit(rng));
+    b.push_back(exponent(rng));
+    b.push_back(8 * near(rng));
+    b.push_back(std::exp2(exponent(rng) / 5));
+    b.push_back(std::round(exponent(rng)));
+  }
+  for (const float v : b) {
+    const auto f = [v](float x) { return Pow(x, v); };
+    EXPECT_LE(Worst(a, f, [v](double x) { return std::pow(x, double{v}); }), 8) << v;
+  }
 }
 
 TEST(FloatMath, HypotAndAtan2) {

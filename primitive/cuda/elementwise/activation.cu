@@ -75,13 +75,20 @@ struct Elu : LongInDouble {
 template <class C>
 struct Softplus : LongInDouble {
   C beta, rest, over, threshold;
+  float up, down;  // 2^-64 / beta as a product without an overflow
   explicit Softplus(const ActivationNumbers& p)
       : beta(p.template As<C>(0)),
         rest(p.template Rest<C>(0)),
         over(static_cast<C>(1 / p.real[0])),
-        threshold(p.template As<C>(1)) {}
+        threshold(p.template As<C>(1)),
+        up(static_cast<float>(p.real[0] < 1 ? fast::kUnscale / p.real[0] : 1 / p.real[0])),
+        down(p.real[0] < 1 ? 1.0f : fast::kUnscale) {}
   __device__ C operator()(C x) const {
     const Product<C> p = Scaled(x, beta, rest);
+    if constexpr (sizeof(C) == 4) {
+      const float bend = fast::ScaledBend(p.z, p.rest) * up * down;
+      return p.z > threshold ? x : (p.z > C(0) ? x : C(0)) + bend;
+    }
     const C bend = Log1POf(ExpDown(p)) * over;
     return p.z > threshold ? x : (p.z > C(0) ? x : C(0)) + bend;
   }
@@ -93,7 +100,10 @@ struct Softplus : LongInDouble {
 template <class C>
 struct LogSigmoid : LongInDouble {
   explicit LogSigmoid(const ActivationNumbers&) {}
-  __device__ C operator()(C x) const { return (x < C(0) ? x : C(0)) - Log1POf(ExpOf(-AbsOf(x))); }
+  __device__ C operator()(C x) const {
+    if constexpr (sizeof(C) == 4) return fast::LogSigmoid(x);
+    return (x < C(0) ? x : C(0)) - Log1POf(ExpOf(-AbsOf(x)));
+  }
   __device__ float Narrow(float x) const { return narrow::LogSigmoid(x); }
 };
 template <class C>

@@ -3,6 +3,7 @@
 // The table of divisions, of functions of integers and of mathematical functions of two operands.
 #include "primitive/cuda/elementwise/find.cuh"
 #include "primitive/cuda/functions/division.cuh"
+#include "primitive/cuda/functions/float_gamma_math.cuh"
 #include "primitive/cuda/functions/math.cuh"
 #include "primitive/zeta_math.h"
 
@@ -24,10 +25,10 @@ struct Lcm : Long {
 };
 
 struct ZetaOf : Long {
-  template <class C>
-  __device__ C operator()(C a, C b) const {
-    return static_cast<C>(Zeta(a, b));
+  __device__ float operator()(float a, float b) const {
+    return fast::IsUsualZeta(a, b) ? fast::ZetaOfPositive(a, b) : static_cast<float>(Zeta(a, b));
   }
+  __device__ double operator()(double a, double b) const { return Zeta(a, b); }
 };
 
 template <unsigned kSet, class Op>

@@ -32,11 +32,7 @@ using ResultOf = std::conditional_t<std::is_same_v<Given, bool> || kChangesType<
 
 #pragma nv_exec_check_disable
 template <class Op, class C, class... Rest>
-#ifdef __CUDACC__
-__host__ __device__ __noinline__
-#endif
-    ResultOf<Op, C, GivenBy<Op, C, Rest...>>
-    CallLong(Op op, C x, Rest... rest) {
+OFL_CALLED ResultOf<Op, C, GivenBy<Op, C, Rest...>> CallLong(Op op, C x, Rest... rest) {
   return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
 }
 #pragma nv_exec_check_disable

@@ -3,6 +3,7 @@
 // One function object per unary op; the table in FindUnary names them. Exponentials, trigonometric
 // and special functions are in unary_elementary.cu.
 #include "primitive/cuda/elementwise/find.cuh"
+#include "primitive/cuda/functions/float_normal_math.cuh"
 #include "primitive/cuda/functions/narrow_math.cuh"
 
 namespace oneflow_lite {

@@ -3,6 +3,8 @@
 // Exponentials, logarithms, trigonometric, hyperbolic and special functions: CUDA's, where it has
 // them.
 #include "primitive/cuda/elementwise/find.cuh"
+#include "primitive/cuda/functions/float_gamma_math.cuh"
+#include "primitive/cuda/functions/float_normal_math.cuh"
 #include "primitive/cuda/functions/narrow_bessel_math.cuh"
 #include "primitive/cuda/functions/narrow_gamma_math.cuh"
 #include "primitive/gamma_math.h"
@@ -47,13 +49,29 @@ OFL_TWO_FORMS(Asinh, LongInDouble, asinh(x), Asinh);
 OFL_TWO_FORMS(Acosh, LongInDouble, acosh(x), Acosh);
 OFL_TWO_FORMS(Atanh, LongInDouble, atanh(x), Atanh);
 OFL_TWO_FORMS(Erf, LongInDouble, erf(x), Erf);
-OFL_TWO_FORMS(Erfc, LongInDouble, erfc(x), Erfc);
 OFL_TWO_FORMS(Erfinv, Long, erfinv(x), Erfinv);
-OFL_TWO_FORMS(Lgamma, Long, lgamma(x), Lgamma);
-OFL_TWO_FORMS(DigammaOf, Long, Digamma(x), Digamma);
 #undef OFL_FUNCTION
 #undef OFL_TWO_FORMS
 #undef OFL_FUNCTION_OF
+
+// A form for each compute type, and one for results of 16 bits.
+#define OFL_THREE_FORMS(Name, wide, single, Form)                      \
+  struct Name : LongInDouble {                                         \
+    __device__ double operator()(double x) const { return wide; }      \
+    __device__ float operator()(float x) const { return single; }      \
+    __device__ float Narrow(float x) const { return narrow::Form(x); } \
+  }
+OFL_THREE_FORMS(Erfc, erfc(x), fast::Erfc(x), Erfc);
+OFL_THREE_FORMS(Lgamma, lgamma(x), fast::Lgamma(x), Lgamma);
+#undef OFL_THREE_FORMS
+// Below 0 by reflection, in double.
+struct DigammaOf : Long {
+  __device__ float operator()(float x) const {
+    return x < 0x1p-100f ? Digamma(x) : fast::DigammaOfPositive(x);
+  }
+  __device__ double operator()(double x) const { return Digamma(x); }
+  __device__ float Narrow(float x) const { return narrow::Digamma(x); }
+};
 
 struct I0 : Long {
   __device__ float operator()(float x) const { return cyl_bessel_i0f(x); }

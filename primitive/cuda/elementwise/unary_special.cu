@@ -3,6 +3,8 @@
 // Functions of the normal distribution, Bessel functions and derivatives of log gamma, and their
 // slopes. Most are computed in double, for float rounded once.
 #include "primitive/cuda/elementwise/find.cuh"
+#include "primitive/cuda/functions/float_gamma_math.cuh"
+#include "primitive/cuda/functions/float_normal_math.cuh"
 #include "primitive/cuda/functions/float_special_math.cuh"
 #include "primitive/cuda/functions/narrow_bessel_math.cuh"
 #include "primitive/cuda/functions/narrow_gamma_math.cuh"
@@ -81,13 +83,44 @@ __device__ double MultiLogGamma(double x, int p) {
       return g * static_cast<C>(expression);                \
     }                                                       \
   }
-OFL_IN_DOUBLE(NdtriOf, Ndtri(x));
-OFL_IN_DOUBLE(PolygammaOf, Polygamma(static_cast<int>(p.v[0]), x));
 OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
 OFL_SLOPE_IN_DOUBLE(LogNdtrSlopeOf, LogNdtrSlope(s));
 OFL_SLOPE_IN_DOUBLE(ErfcxSlope, 2 * (s * erfcx(s) - 0.56418958354775628695));
-OFL_SLOPE_IN_DOUBLE(PolygammaSlope, Polygamma(static_cast<int>(p.v[0]) + 1, s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
+// The derivative of that order of digamma; called, so that it is in a kernel once. Floats take
+// n! zeta(n + 1, x) where the factorial is small.
+__device__ __noinline__ double PolygammaAt(int n, double x) { return Polygamma(n, x); }
+__device__ inline float PolygammaAt(int n, float x) {
+  const float s = static_cast<float>(n) + 1.0f;
+  if (n < 1 || n > 12 || !fast::IsUsualZeta(s, x)) {
+    return static_cast<float>(PolygammaAt(n, static_cast<double>(x)));
+  }
+  float size = fast::ZetaOfPositive(s, x);
+  for (int k = 2; k <= n; ++k) size *= static_cast<float>(k);
+  return n % 2 == 0 ? -size : size;
+}
+struct PolygammaOf : Long {
+  explicit PolygammaOf(const UnaryParams& p) : order(static_cast<int>(p.v[0])) {}
+  int order;
+  template <class C>
+  __device__ C operator()(C x) const {
+    return PolygammaAt(order, x);
+  }
+};
+struct PolygammaSlope : Long {
+  explicit PolygammaSlope(const UnaryParams& p) : order(static_cast<int>(p.v[0]) + 1) {}
+  int order;
+  template <class C>
+  __device__ C operator()(C g, C s) const {
+    return g * PolygammaAt(order, s);
+  }
+};
+struct TrigammaSlope : Long {
+  __device__ float operator()(float g, float s) const {
+    return g * (s > 0.0f ? fast::TetragammaOfPositive(s) : PolygammaAt(2, s));
+  }
+  __device__ double operator()(double g, double s) const { return g * PolygammaAt(2, s); }
+};
 struct TrigammaOf : LongInDouble {
   __device__ float operator()(float x) const { return fast::Trigamma(x); }
   __device__ double operator()(double x) const { return Trigamma(x); }
@@ -133,7 +166,11 @@ OFL_THREE_FORMS(I1eOf, ScaledI1(x), fast::I1e(x), I1e);
 OFL_THREE_FORMS(NdtrOf, Ndtr(x), fast::Ndtr(x), Ndtr);
 OFL_THREE_FORMS(EntrOf, Entr(x), EntrOfFloat(x), Entr);
 #undef OFL_THREE_FORMS
-struct LogNdtrOf : Long {
+struct NdtriOf : LongInDouble {
+  __device__ float operator()(float x) const { return fast::Ndtri(x); }
+  __device__ double operator()(double x) const { return Ndtri(x); }
+};
+struct LogNdtrOf : LongInDouble {
   __device__ float operator()(float x) const { return fast::LogNdtr(x); }
   __device__ double operator()(double x) const { return LogNdtr(x); }
 };
@@ -157,6 +194,14 @@ template <class C>
 cudaError_t LaunchPolygamma(const Pass<1>& pass, const UnaryParams& p, cudaStream_t stream) {
   if (p.v[0] == 1) return LaunchOp<1, UnaryParams, C, TrigammaOf>(pass, p, stream);
   return LaunchOp<1, UnaryParams, C, PolygammaOf>(pass, p, stream);
+}
+template <class C>
+cudaError_t LaunchPolygammaSlope(const Pass<2>& pass, const UnaryParams& p, cudaStream_t stream) {
+  if (p.v[0] == 1) return LaunchOp<2, UnaryParams, C, TrigammaSlope>(pass, p, stream);
+  return LaunchOp<2, UnaryParams, C, PolygammaSlope>(pass, p, stream);
+}
+UnaryBackwardLauncher FindPolygammaSlope(DType common) {
+  return common == DType::kFloat64 ? &LaunchPolygammaSlope<double> : &LaunchPolygammaSlope<float>;
 }
 UnaryLauncher FindPolygamma(DType common) {
   return common == DType::kFloat64 ? &LaunchPolygamma<double> : &LaunchPolygamma<float>;
@@ -194,7 +239,7 @@ UnaryBackwardLauncher FindSpecialSlope(UnaryOp op, DType dtype) {
     case UnaryOp::kI0e: return Slopes<I0eSlope>(dtype);
     case UnaryOp::kI1: return Slopes<I1Slope>(dtype);
     case UnaryOp::kI1e: return Slopes<I1eSlope>(dtype);
-    case UnaryOp::kPolygamma: return Slopes<PolygammaSlope>(dtype);
+    case UnaryOp::kPolygamma: return FindPolygammaSlope(dtype);
     case UnaryOp::kMvlgamma: return Slopes<MvlgammaSlope>(dtype);
     // clang-format on
     default:

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "primitive/activation_kinds.h"
-#include "primitive/cuda/functions/float_math.cuh"
+#include "primitive/cuda/functions/float_log_math.cuh"
 #include "primitive/cuda/functions/narrow_math.cuh"
 #include "primitive/cuda/functions/tags.h"
 

@@ -8,7 +8,7 @@
 
 #include <type_traits>
 
-#include "primitive/cuda/functions/float_math.cuh"
+#include "primitive/cuda/functions/float_normal_math.cuh"
 #include "primitive/cuda/functions/narrow_math.cuh"
 #include "primitive/cuda/functions/tags.h"
 
@@ -113,7 +113,7 @@ struct Minimum {
   }
 };
 struct Pow : LongInDouble {
-  __device__ float operator()(float a, float b) const { return powf(a, b); }
+  __device__ float operator()(float a, float b) const { return fast::Pow(a, b); }
   __device__ double operator()(double a, double b) const { return pow(a, b); }
   __device__ float Narrow(float a, float b) const { return narrow::Pow(a, b); }
   // Of integers by squaring, wrapping around.

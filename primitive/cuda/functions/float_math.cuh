@@ -17,6 +17,7 @@
 
 #ifndef OFL_APPROXIMATE
 #define OFL_APPROXIMATE(exact) static_cast<float>(exact)
+#define OFL_APPROXIMATE(exact) static_cast<float>(exact)  // |x| <= 1 / 2
 #endif
 
 namespace oneflow_lite {
@@ -51,7 +52,28 @@ OFL_HOST_DEVICE float Exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 #else
-  return OFL_APPROXIMATE(std::exp2(static_cast<double>(x)));
+  const double y = std::exp2(static_cast<double>(x));
+  return std::fabs(x) <= 0.5f ? OFL_APPROXIMATE(y) : OFL_APPROXIMATE(y);
+#endif
+}
+#ifndef __CUDA_ARCH__
+// Of a logarithm the error is up to 2^-22, or as much of it where it is greater than 1; those of
+// powers of two are exact.
+inline float RoughLog2(float x) {
+  const double y = std::log2(static_cast<double>(x)), size = std::fabs(y) < 1 ? 1 : std::fabs(y);
+  if (!(size < 200) || y == std::floor(y)) return static_cast<float>(y);
+  const float step = OFL_APPROXIMATE(1.0 + 1e-9) - 1.0f;  // 0, or 2^-23
+  return static_cast<float>(y + size * (4 * step - 0x1p-22));
+}
+#endif
+// log2(x) of normal numbers, within 2^-22 of the greater of it and 1.
+OFL_HOST_DEVICE float Log2(float x) {
+#ifdef __CUDA_ARCH__
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#else
+  return RoughLog2(x);
 #endif
 }
 // 1 / sqrt(x) of normal numbers.
@@ -84,6 +106,14 @@ OFL_HOST_DEVICE float Smaller(float a, float b) {
 #endif
 }
 OFL_HOST_DEVICE float Fma(float a, float b, float c) { return fmaf(a, b, c); }
+// Rounded, and no part of an Fma that the compiler makes: what the rounding lost is asked for.
+OFL_HOST_DEVICE float Product(float a, float b) {
+#ifdef __CUDA_ARCH__
+  return __fmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
 
 // The integer next to x in the lowest bits of a float, to which `bias` has been added.
 inline constexpr float kRounder = 12582912.0f;  // 1.5 2^23
@@ -103,6 +133,15 @@ OFL_HOST_DEVICE float ScaledExp(float x) {
 OFL_HOST_DEVICE float ExpTail(float r) {
   return Fma(Fma(Fma(Fma(0.0013946554f, r, 0.0083666439f), r, 0.0416662806f), r, 0.1666654255f), r,
              0.5f);
+}
+// 2^f for |f| <= 1/2 within 0.8 ulp, by a polynomial.
+OFL_HOST_DEVICE float Exp2Exactly(float f) {
+  float sum = Fma(0.000151966931f, f, 0.00133913045f);
+  sum = Fma(sum, f, 0.00961900223f);
+  sum = Fma(sum, f, 0.0555035882f);
+  sum = Fma(sum, f, 0.240226433f);
+  sum = Fma(sum, f, 0.693147182f);
+  return Fma(sum, f, 1.0f);
 }
 // ScaledExp within 0.6 ulp, by a polynomial.
 OFL_HOST_DEVICE float ScaledExpExactly(float x) {
@@ -146,64 +185,6 @@ OFL_HOST_DEVICE float Expm1(float x) {
   const float r = Fma(j, -1.42860677e-6f, Fma(j, -0.693145752f, within));
   const float p = Fma(r * r, ExpTail(r), r), half = PowerOf2(k);
   return 2.0f * Fma(half, p, half - 0.5f);
-}
-
-// y times P(N > a) e^(a^2 / 2) of a standard normal N, 0 <= a <= 14.9.
-OFL_HOST_DEVICE float TimesNormalRest(float y, float a) {
-  const float d = Fma(a, 1.0f / 3, 1.0f), over = Reciprocal(d);
-  const float off = Fma(a, 1.0f / 3, -1.0f), near = off * over;
-  const float t = Fma(Fma(-d, near, off), over, near);  // (a - 3) / (a + 3)
-  float sum = Fma(1.8161254e-05f, t, 4.37727831e-05f);
-  sum = Fma(sum, t, -8.15779349e-05f);
-  sum = Fma(sum, t, -0.000344188622f);
-  sum = Fma(sum, t, 0.000341586216f);
-  sum = Fma(sum, t, 0.00232310337f);
-  sum = Fma(sum, t, -0.00348750455f);
-  sum = Fma(sum, t, -0.0157542285f);
-  sum = Fma(sum, t, 0.0766725689f);
-  sum = Fma(sum, t, -0.169777334f);
-  const float n = y * Fma(sum, t, 0.243027896f), rough = n * over;
-  return Fma(Fma(-d, rough, n), over, rough);
-}
-// y times e^(-a^2 / 2) 2^64 for |a| <= 14.9, with what a^2 loses in rounding.
-OFL_HOST_DEVICE float TimesScaledBell(float y, float a) {
-  constexpr float kBias = kRounder + 127 + 64, kRate = -0.5f * kLog2E;
-  const float square = a * a, rest = Fma(a, a, -square);
-  const float k = Fma(square, kRate, kBias), j = k - kBias;
-  const float half = Fma(square, -0.5f, -j * 0.693145752f);
-  const float r = Fma(rest, -0.5f, Fma(j, -1.42860677e-6f, half));
-  return Fma(y, Fma(r * r, ExpTail(r), r), y) * PowerOf2(k);
-}
-inline constexpr float kFarNormal = 14.9f;  // beyond it x P(N > x) is 0
-// x P(N <= x): x above 0, less |x| P(N > |x|). A zero stays as it is.
-OFL_HOST_DEVICE float Gelu(float x) {
-  const float a = Smaller(fabsf(x), kFarNormal);
-  const float rest = TimesScaledBell(TimesNormalRest(a, a), a) * kUnscale;
-  return (x >= 0.0f ? x : -0.0f) - rest;
-}
-// P(N <= x) + x e^(-x^2 / 2) / sqrt(2 pi), within 1e-6 of it, or of the sum's terms.
-OFL_HOST_DEVICE float GeluSlope(float x) {
-  const float a = Smaller(fabsf(x), kFarNormal);
-  const float rest = TimesNormalRest(1.0f, a);
-  const float side = TimesScaledBell(Fma(a, -0.398942280f, rest), a) * kUnscale;
-  return x > 0.0f ? 1.0f - side : side;
-}
-
-// log(x / (1 - x)) = k log(2) + 2 atanh(t), where t is of a numerator and a denominator that are
-// rounded once: next to 1/2, 2 x - 1 and 1.
-OFL_HOST_DEVICE float Logit(float x) {
-  const bool tiny = x < 0x1p-100f;
-  const float left = tiny ? x * kScale : x, rest = 1.0f - x;
-  const float ratio = left * Reciprocal(rest);
-  const uint32_t up = (AsBits(ratio) - 0x3f3504f3u) & 0xff800000u;  // ratio over sqrt(1/2)
-  const float power = AsFloat(up + 0x3f800000u);
-  const float n = x < 0.5f ? Fma(left, 1.0f + power, -power) : Fma(-power, rest, left);
-  const float t = n * Reciprocal(Fma(power, rest, left)), u = t * t;
-  const float odd = Fma(t * u, Fma(Fma(0.149630798f, u, 0.199878221f), u, 0.333333952f), t);
-  const float log2 = static_cast<float>(static_cast<int32_t>(up) >> 23) - (tiny ? 64.0f : 0.0f);
-  const float y = Fma(log2, 0.693147182f, Fma(log2, -1.90465421e-9f, odd + odd));
-  if (ratio > 0.0f && ratio <= 0x1p125f) return y;
-  return x == 0.0f ? -INFINITY : x == 1.0f ? INFINITY : NAN;
 }
 
 // A power of two by which the larger of two sizes comes near 1, and its reciprocal.

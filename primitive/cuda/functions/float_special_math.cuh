@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Functions of the normal distribution and Bessel functions in float (float_math.cuh).
+// Bessel functions in float (float_math.cuh).
 #pragma once
 
 #include "primitive/cuda/functions/float_math.cuh"
@@ -8,26 +8,6 @@
 namespace oneflow_lite {
 namespace cuda {
 namespace fast {
-
-// P(N <= x) of a standard normal N.
-OFL_HOST_DEVICE float Ndtr(float x) {
-  const float a = Smaller(fabsf(x), kFarNormal);
-  const float rest = TimesScaledBell(TimesNormalRest(1.0f, a), a) * kUnscale;
-  return x > 0.0f ? 1.0f - rest : rest;
-}
-// Its logarithm. Below -1 it is log(P(N > a) e^(a^2 / 2)) - a^2 / 2, a = -x, beyond kFarNormal by
-// the asymptotic expansion.
-OFL_HOST_DEVICE float LogNdtr(float x) {
-  if (x >= -1.0f) {
-    const bool near = x < 0.5f;
-    const float y = log1pf(near ? erff(x * 0.707106781f) : -Ndtr(-x));
-    return near ? y - 0.693147181f : y;
-  }
-  const float a = fabsf(x), over = Reciprocal(a), u = over * over;
-  const float far = 0.398942280f * over * Fma(Fma(Fma(-15.0f, u, 3.0f), u, -1.0f), u, 1.0f);
-  const float near = TimesNormalRest(1.0f, Smaller(a, kFarNormal));
-  return Fma(a * -0.5f, a, logf(a > kFarNormal ? Larger(far, 0x1p-126f) : near));
-}
 
 // e^-|x| times the Bessel functions of order 0 and 1: up to |x| = 7 polynomials of x^2, beyond of
 // 1 / |x|.

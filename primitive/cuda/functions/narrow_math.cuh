@@ -36,14 +36,7 @@ using fast::Smaller;
 #define OFL_APPROXIMATION(Name, instruction, exact) \
   OFL_HOST_DEVICE float Name(float x) { return exact; }
 inline float Flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
-// Of a logarithm the error is up to 2^-22, or as much of it where it is greater than 1; those of
-// powers of two are exact.
-inline float RoughLog2(float x) {
-  const double y = std::log2(static_cast<double>(x)), size = std::fabs(y) < 1 ? 1 : std::fabs(y);
-  if (!(size < 200) || y == std::floor(y)) return static_cast<float>(y);
-  const float step = OFL_APPROXIMATE(1.0 + 1e-9) - 1.0f;  // 0, or 2^-23
-  return static_cast<float>(y + size * (4 * step - 0x1p-22));
-}
+using fast::RoughLog2;
 #endif
 // 2^x, log2(x), the root of x and 1 / x, where they or x are not below 2^-126; Down: anywhere.
 OFL_APPROXIMATION(Exp2, "ex2.approx.ftz", Flushed(OFL_APPROXIMATE(std::exp2(double{x}))))
@@ -54,13 +47,6 @@ OFL_APPROXIMATION(Root, "sqrt.approx.ftz", Flushed(OFL_APPROXIMATE(std::sqrt(dou
 OFL_APPROXIMATION(RootDown, "sqrt.approx", OFL_APPROXIMATE(std::sqrt(double{x})))
 OFL_APPROXIMATION(ReciprocalDown, "rcp.approx", OFL_APPROXIMATE(1 / double{x}))
 #undef OFL_APPROXIMATION
-
-// Of what is rare, and long.
-#ifdef __CUDACC__
-#define OFL_CALLED __host__ __device__ __noinline__
-#else
-#define OFL_CALLED inline
-#endif
 
 inline constexpr float kLog2E = 1.44269504f, kLn2 = 0.693147181f;
 inline constexpr float kUp = 18446744073709551616.0f, kDown = 1 / kUp;  // 2^64
@@ -350,7 +336,6 @@ OFL_HOST_DEVICE float Atanh(float x) {
   return fabsf(x) < 0x1p-5f ? near : far;
 }
 
-#undef OFL_CALLED
 
 }  // namespace narrow
 }  // namespace cuda

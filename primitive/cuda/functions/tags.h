@@ -4,10 +4,13 @@
 // nothing, so that NVRTC reads it too.
 #pragma once
 
+// OFL_CALLED: of what is rare, and long.
 #ifdef __CUDACC__
 #define OFL_HOST_DEVICE __host__ __device__ __forceinline__
+#define OFL_CALLED __host__ __device__ __noinline__ inline
 #else
 #define OFL_HOST_DEVICE inline
+#define OFL_CALLED inline
 #endif
 
 namespace oneflow_lite {

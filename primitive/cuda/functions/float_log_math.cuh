@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Logarithms of float and what is made of them (float_math.cuh): within 4 ulp, powers within 8.
+#pragma once
+
+#include "primitive/cuda/functions/float_math.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+namespace fast {
+
+inline constexpr float kLn2 = 0.693147182f;
+inline constexpr uint32_t kRootHalf = 0x3f3504f3u;  // the bits of sqrt(1/2)
+
+// 2^k of a normal number 2^k m, sqrt(1/2) <= m < sqrt(2), in the place of a float's exponent.
+OFL_HOST_DEVICE uint32_t ExponentBits(float x) { return (AsBits(x) - kRootHalf) & 0xff800000u; }
+OFL_HOST_DEVICE float ExponentIn(uint32_t bits) {
+  return AsFloat(AsBits(kRounder) + static_cast<uint32_t>(static_cast<int32_t>(bits) >> 23)) -
+         kRounder;
+}
+// log(1 + f) + k log(2), sqrt(1/2) <= 1 + f < sqrt(2).
+OFL_HOST_DEVICE float LogOf(float f, float k) {
+  float sum = Fma(0.0874000862f, f, -0.143096641f);
+  sum = Fma(sum, f, 0.149168193f);
+  sum = Fma(sum, f, -0.16570048f);
+  sum = Fma(sum, f, 0.199621558f);
+  sum = Fma(sum, f, -0.250017852f);
+  sum = Fma(sum, f, 0.333339483f);
+  sum = Fma(sum, f, -0.499999911f);
+  return Fma(k, kLn2, Fma(f * f, sum, f));
+}
+// log(x) of normal numbers.
+OFL_HOST_DEVICE float LogOfNormal(float x) {
+  const uint32_t bits = ExponentBits(x);
+  return LogOf(AsFloat(AsBits(x) - bits) - 1.0f, ExponentIn(bits));
+}
+
+// 2^64 log(1 + e) of scaled = 2^64 e, 0 <= e <= 1.
+OFL_HOST_DEVICE float ScaledLog1p(float scaled) {
+  const float e = scaled * kUnscale;
+  float sum = Fma(-0.0033065395f, e, 0.0201503336f);
+  sum = Fma(sum, e, -0.0575615279f);
+  sum = Fma(sum, e, 0.10670013f);
+  sum = Fma(sum, e, -0.153490975f);
+  sum = Fma(sum, e, 0.196931928f);
+  sum = Fma(sum, e, -0.24958156f);
+  sum = Fma(sum, e, 0.333304703f);
+  sum = Fma(sum, e, -0.499999315f);
+  return scaled * Fma(sum, e, 1.0f);
+}
+// 2^64 log(1 + e^-|z + rest|) of a z and what it lacks of a number.
+OFL_HOST_DEVICE float ScaledBend(float z, float rest) {
+  constexpr float kBias = kRounder + 127 + 64;
+  const float x = Larger(-fabsf(z), kLowest), off = z < 0.0f ? rest : -rest;
+  const float k = Fma(x, kLog2E, kBias), j = k - kBias;
+  const float f = Fma(off, kLog2E, Fma(x, kLog2ERest, Fma(x, kLog2E, -j)));
+  return ScaledLog1p(Exp2(f) * PowerOf2(k));
+}
+OFL_HOST_DEVICE float LogSigmoid(float x) {
+  return Fma(ScaledBend(x, 0.0f), -kUnscale, x < 0.0f ? x : 0.0f);
+}
+
+// log(x / (1 - x)) = k log(2) + 2 atanh(t), where t is of a numerator and a denominator that are
+// rounded once: next to 1/2, 2 x - 1 and 1.
+OFL_HOST_DEVICE float Logit(float x) {
+  const bool tiny = x < 0x1p-100f;
+  const float left = tiny ? x * kScale : x, rest = 1.0f - x;
+  const float ratio = left * Reciprocal(rest);
+  const uint32_t bits = ExponentBits(ratio);
+  const float power = AsFloat(bits + 0x3f800000u);
+  const float n = x < 0.5f ? Fma(left, 1.0f + power, -power) : Fma(-power, rest, left);
+  const float t = n * Reciprocal(Fma(power, rest, left)), u = t * t;
+  const float odd = Fma(t * u, Fma(Fma(0.149630798f, u, 0.199878221f), u, 0.333333952f), t);
+  const float log2 = ExponentIn(bits) - (tiny ? 64.0f : 0.0f);
+  const float y = Fma(log2, kLn2, odd + odd);
+  if (ratio > 0.0f && ratio <= 0x1p125f) return y;
+  return x == 0.0f ? -INFINITY : x == 1.0f ? INFINITY : NAN;
+}
+
+// A number as the sum of two, of which the second one is much smaller.
+struct Sum {
+  float high, low;
+};
+// log2(x) of a normal number within 2^-32 of it: 2 atanh((m - 1) / (m + 1)) / log(2) of its m.
+OFL_HOST_DEVICE Sum Log2Of(float x) {
+  const uint32_t bits = ExponentBits(x);
+  const float m = AsFloat(AsBits(x) - bits), k = ExponentIn(bits);
+  const float f = m - 1.0f, d = m + 1.0f, over = Reciprocal(d), t = f * over;
+  const float rest = Fma(-t, m - (d - 1.0f), Fma(-t, d, f)) * over;  // makes good what t lacks
+  const float u = t * t;
+  const float sum = Fma(Fma(Fma(0.121396273f, u, 0.142493933f), u, 0.200004861f), u, 0.333333313f);
+  const float low = Fma(t * u, sum, rest);
+  constexpr float kRate = 2.88539004f, kRateRest = 3.85192598e-8f;  // 2 / log(2)
+  const float part = Product(t, kRate), most = k + part;
+  const float lost = Fma(t, kRateRest, Fma(t, kRate, -part)) + ((k - most) + part);
+  const float less = Fma(low, kRate, lost), high = most + less;
+  return {high, less - (high - most)};
+}
+// 2^(b x) of x as a sum, |b| < 2^22.
+OFL_HOST_DEVICE float Exp2Of(float b, Sum x) {
+  constexpr float kBias = kRounder + 127;
+  const float product = Product(b, x.high), rest = Fma(b, x.low, Fma(b, x.high, -product));
+  const float p = Larger(Smaller(product, 252.0f), -252.0f);
+  const float half = Fma(p, 0.5f, kBias), power = PowerOf2(half);
+  return Exp2(Fma(half - kBias, -2.0f, p) + rest) * power * power;
+}
+
+// Powers of numbers at the ends, 0, infinities and NaN, and of large exponents.
+OFL_CALLED float PowOfEnds(float a, float b) { return powf(a, b); }
+OFL_HOST_DEVICE float Pow(float a, float b) {
+  const float size = fabsf(a), y = Exp2Of(b, Log2Of(size));
+  const float k = b + kRounder;
+  const float below = k - kRounder == b ? AsFloat(AsBits(y) ^ (AsBits(k) << 31)) : NAN;
+  const bool usual = (size >= 0x1p-126f) & (size < INFINITY) & (fabsf(b) < 0x1p22f);
+  return usual ? (a < 0.0f ? below : y) : PowOfEnds(a, b);
+}
+
+}  // namespace fast
+}  // namespace cuda
+}  // namespace oneflow_lite
