@@ -336,7 +336,6 @@ OFL_HOST_DEVICE float Atanh(float x) {
   return fabsf(x) < 0x1p-5f ? near : far;
 }
 
-
 }  // namespace narrow
 }  // namespace cuda
 }  // namespace oneflow_lite
