@@ -104,6 +104,26 @@ def test_widths_and_offsets(width, device):
                     check(name, x, dims)
 
 
+# Of batches of packs, and of what a thread asks for ahead: rows of one team and of a whole block,
+# and columns of whole packs, of all ways and of some.
+@pytest.mark.parametrize("name", ["sum", "amin", "var", "norm 3", "logsumexp"])
+def test_batches_and_packs_ahead(name, device):
+    for packs in (31, 33, 96, 127, 129, 257, 1023, 1025, 2047, 2049, 3073, 8193):
+        for skip in (0, 1):
+            flat = made((3 * 8 * packs + skip,), "bfloat16", device)
+            check(name, flat[skip:].reshape(3, 8 * packs), (1,))
+    for places in (1, 3, 4, 5, 8, 9, 63, 64, 65, 67, 127, 129, 191, 193, 255, 257, 1023, 1027):
+        for columns in (8, 128, 136):
+            check(name, made((places, columns), "bfloat16", device), (0,))
+            check(name, made((places, 7, columns), "bfloat16", device)[:, 1:], (0, 1))
+            check(name, made((places, 3, columns), "bfloat16", device), (0,))
+    for rows in (5, 37, 300):
+        for length in (8, 24, 128):
+            x = made((rows, 3, length), "bfloat16", device)
+            check(name, x, (0, 2))
+            check(name, made((rows, 3, 2, length), "bfloat16", device)[:, :, 1:], (0, 1, 3))
+
+
 @pytest.mark.parametrize("name", ["sum", "amax", "norm", "var", "logsumexp"])
 def test_layouts(name, device):
     x = made((6, 34, 40, 24), "bfloat16", device)
@@ -148,6 +168,26 @@ def test_places_of_what_comes_last(dtype, device):
             both = tensor(x, dtype, device)
             assert host(both.argmax(0)).tolist() == [place, place]
             assert host(both.T.contiguous().argmax(1)).tolist() == [place, place]
+
+
+# The lowest value, where no element is further: the place is the first one, whoever finds it.
+@pytest.mark.parametrize("dtype", [*FLOATS, "int32", "int64"])
+def test_places_of_the_lowest_value(dtype, device):
+    low = -math.inf if "float" in dtype else np.iinfo(dtype).min
+    for axis, skip in ((5, 1), (41, 0), (3000, 1), (9001, 3)):
+        for columns in (1, 3, 16):
+            x = np.full(axis * columns + skip, low, np.float64 if "float" in dtype else dtype)
+            flat = flow.tensor(x, device=device).to(getattr(flow, dtype))
+            view = flat[skip:].reshape(axis, columns)
+            assert host(view.argmax(0)).tolist() == [0] * columns
+            assert host(view.argmin(0)).tolist() == [0] * columns
+            top, places = flat[skip:].reshape(columns, axis).max(1)
+            assert host(places).tolist() == [0] * columns
+            assert (host(top) == low).all()
+            view[axis - 1] = 1
+            view[axis // 2] = 1
+            assert host(view.argmax(0)).tolist() == [axis // 2] * columns
+            assert host(view.argmin(0)).tolist() == [0] * columns
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -192,7 +192,9 @@ struct ExtremesReducer {
 };
 
 // An extreme and where it stands: the first one, or the first NaN. While elements come by packs,
-// the place is that of the pack, or of the first place, which has it; Finish looks there.
+// the place is that of the pack, or of the first place, which has it; Finish looks there. A state
+// whose elements are all the nearest value has no place: where that is the result, all elements of
+// the slice are, and the first one is the result's place.
 template <class A>
 struct PlaceReducer {
   using Value = A;
@@ -209,12 +211,15 @@ struct PlaceReducer {
     return {smallest ? Nearest<false, A>() : Nearest<true, A>(), kNone};
   }
   __device__ __forceinline__ void Add(State& s, A v, A, int64_t place) const {
-    s = Merge(s, State{v, place});
+    if (smallest) {
+      Offer<false>(s, v, place);
+    } else {
+      Offer<true>(s, v, place);
+    }
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
                                            const int64_t (&places)[K]) const {
-    if (s.place == kNone) s.place = places[0];
     if (smallest) {
 #pragma unroll
       for (int k = 0; k < K; ++k) Offer<false>(s, FurthestOf<false, A>(x[k]), places[k]);
@@ -242,7 +247,7 @@ struct PlaceReducer {
   __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
                                          const In* slice, int64_t step) const {
     if (out.y) StoreAs(out.y, out.dtype, y, s.value);
-    int64_t place = s.place;
+    int64_t place = s.place == kNone ? 0 : s.place;
     for (; place + 1 < out.axis; ++place) {
       const A v = ConvertTo<A>(slice[place * step]);
       if (v == s.value || (v != v && s.value != s.value)) break;
@@ -262,10 +267,7 @@ struct PlaceReducer {
   __device__ __forceinline__ static void OfferEach(State (&s)[N], const Pack<In, N>& x,
                                                    int64_t place) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (s[i].place == kNone) s[i].place = place;
-      Offer<kMax>(s[i], ConvertTo<A>(x.v[i]), place);
-    }
+    for (int i = 0; i < N; ++i) Offer<kMax>(s[i], ConvertTo<A>(x.v[i]), place);
   }
 };
 
