@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "primitive/cuda/reduce/plan.h"
@@ -179,6 +180,19 @@ TEST(ReducePlanTest, RowsAndColumnsAroundTheBoundaries) {
           ExpectRight(Dense(sizes, reduced), 2, past, 4);
         }
       }
+    }
+  }
+}
+
+// Where a warp takes a result, and where a block does.
+TEST(ReducePlanTest, TeamsAroundTheirBoundaries) {
+  using P = ReducePolicy;
+  for (const auto& [results, most] : {std::pair{int64_t{P::kManyResults} - 1, int{P::kFewUnits}},
+                                      {int64_t{P::kManyResults}, int{P::kWarpUnits}}}) {
+    for (const int64_t units : {most - 1, most, most + 1}) {
+      const ReduceShape shape = Dense({results, 8 * units}, 0b10);
+      EXPECT_EQ(PlanReduce(shape, 8, 2, true, 1).lanes, units <= most ? 32 : P::kThreads);
+      for (const int past : {0, 5}) ExpectRight(shape, 2, past, 1);
     }
   }
 }

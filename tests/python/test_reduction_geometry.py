@@ -104,10 +104,10 @@ def test_widths_and_offsets(width, device):
                     check(name, x, dims)
 
 
-# Of batches of packs, and of what a thread asks for ahead: rows of one team and of a whole block,
-# and columns of whole packs, of all ways and of some.
+# Around batches of packs: rows of one team and of a whole block, and columns of whole packs, of all
+# ways and of some.
 @pytest.mark.parametrize("name", ["sum", "amin", "var", "norm 3", "logsumexp"])
-def test_batches_and_packs_ahead(name, device):
+def test_around_batches(name, device):
     for packs in (31, 33, 96, 127, 129, 257, 1023, 1025, 2047, 2049, 3073, 8193):
         for skip in (0, 1):
             flat = made((3 * 8 * packs + skip,), "bfloat16", device)

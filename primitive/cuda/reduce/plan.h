@@ -30,7 +30,7 @@ struct ReducePolicy {
   static constexpr int kTileLanes = 16;    // along the columns, at most: 256 bytes of packs
   static constexpr int kTileBytes = 128;   // of states per thread of a tile, at most
   static constexpr int kFewUnits = 128;    // of a result, up to which lanes of a warp take it
-  static constexpr int kWarpUnits = 512;   // the same where there are many results:
+  static constexpr int kWarpUnits = 1024;  // the same where there are many results:
   static constexpr int kManyResults = 16;  // per multiprocessor
   static constexpr int kBlocksPerMultiprocessor = 16;  // that chunks make
   static constexpr int kMinPlaces = 64;                // of columns worth a chunk
