@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <string>
 #include <utility>
@@ -240,11 +241,22 @@ TEST(ReducePlanTest, EmptyTensors) {
 TEST(ReducePlanTest, OneResultFillsTheDevice) {
   const ReducePlan p = PlanReduce(Dense({int64_t{1} << 26}, 1), 8, 2, true, 132);
   EXPECT_EQ(p.lanes, ReducePolicy::kThreads);
-  EXPECT_GE(p.chunks.value, 132 * ReducePolicy::kBlocksPerMultiprocessor * 9 / 10);
+  EXPECT_GE(p.chunks.value, 132 * ReducePolicy::kResident * 9 / 10);
   const ReducePlan apart = PlanReduce(Dense({256, 64, 64, 64}, 0b0101), 8, 2, true, 132);
   EXPECT_TRUE(apart.columns);
   EXPECT_EQ(apart.width, 8);
-  EXPECT_GE(apart.blocks(), 132 * ReducePolicy::kBlocksPerMultiprocessor * 9 / 10);
+  EXPECT_GE(apart.blocks(), 132 * ReducePolicy::kResident * 9 / 10);
+}
+
+// A last wave of few blocks would leave the device idle: there are many waves, or whole ones.
+TEST(ReducePlanTest, ChunksFillWholeWaves) {
+  for (int64_t tiles = 1; tiles < 3000; ++tiles) {
+    const ReducePlan p = PlanReduce(Dense({1 << 20, 128 * tiles}, 0b01), 8, 2, true, 132);
+    ASSERT_EQ(p.tiles.value, tiles);
+    const double waves = static_cast<double>(p.blocks()) / (132 * ReducePolicy::kResident);
+    EXPECT_TRUE(waves >= 2 || std::ceil(waves) * 0.86 <= waves) << tiles << " tiles, " << waves;
+    EXPECT_TRUE(waves <= 4 || p.chunks.value == 1) << tiles << " tiles, " << waves;
+  }
 }
 
 // Indices that 32 bits do not hold.

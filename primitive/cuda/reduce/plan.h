@@ -32,8 +32,8 @@ struct ReducePolicy {
   static constexpr int kFewUnits = 128;    // of a result, up to which lanes of a warp take it
   static constexpr int kWarpUnits = 1024;  // the same where there are many results:
   static constexpr int kManyResults = 16;  // per multiprocessor
-  static constexpr int kBlocksPerMultiprocessor = 16;  // that chunks make
-  static constexpr int kMinPlaces = 64;                // of columns worth a chunk
+  static constexpr int kResident = 3;      // blocks of a multiprocessor; chunks make waves of them
+  static constexpr int kMinPlaces = 64;    // of columns worth a chunk
 };
 
 // Dims, innermost first, that an index is divided into, with their strides.
@@ -197,11 +197,22 @@ inline int Log2OfPower(int64_t n) {
   return log2;
 }
 
+// Chunks of each of `tasks`, so that they make one wave of resident blocks, or two, or four, of
+// which an eighth at most stays empty; about four where none of these can be. 0 or 1: none.
+inline int64_t ChunksToFill(int64_t tasks, int multiprocessors) {
+  const int64_t wave = int64_t{ReducePolicy::kResident} * multiprocessors;
+  int64_t chunks = 0;
+  for (const int waves : {1, 2, 4}) {
+    chunks = waves * wave / tasks;
+    if (chunks * tasks * 8 >= waves * wave * 7) break;
+  }
+  return chunks;
+}
+
 // Cuts each result's units where `tasks` blocks would not fill the device; `least`: units of a
 // chunk, which has a multiple of them.
 inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int multiprocessors) {
-  const int64_t wanted =
-      int64_t{ReducePolicy::kBlocksPerMultiprocessor} * multiprocessors / (tasks > 0 ? tasks : 1);
+  const int64_t wanted = ChunksToFill(tasks > 0 ? tasks : 1, multiprocessors);
   p->chunk_units = p->units;
   if (wanted > 1 && p->units > least) {
     p->chunk_units = CeilDiv(CeilDiv(p->units, wanted), least) * least;
