@@ -53,6 +53,36 @@ __device__ __forceinline__ Pack<In, N> LoadWhole(const In* p) {
 
 // ---- Rows. ----
 
+// The packs at i, i + step ... below `to`, fewer than a batch, which are asked for before any is
+// added.
+template <class In, class R>
+__device__ __forceinline__ void AddTail(const R& r, const In* packs, int64_t i, int64_t to,
+                                        int64_t step, int past, typename R::Value shift,
+                                        typename R::State& state) {
+  constexpr int N = kPackSize<In>;
+  static_assert(R::kBatch <= 4, "a tail is a pair, one pack, or both");
+  if constexpr (R::kBatch > 1) {
+    const bool has_pair = i + step < to;
+    const int64_t last = has_pair ? i + 2 * step : i;
+    StowedPack<In, N> stowed[3] = {};
+    if (has_pair) {
+      stowed[0] = StowedPack<In, N>::Of(LoadWhole<N>(packs + i));
+      stowed[1] = StowedPack<In, N>::Of(LoadWhole<N>(packs + i + step));
+    }
+    if (last < to) stowed[2] = StowedPack<In, N>::Of(LoadWhole<N>(packs + last));
+    if (has_pair) {
+      const Pack<In, N> pair[2] = {stowed[0].Get(), stowed[1].Get()};
+      const int64_t places[2] = {i - past, i + step - past};
+      r.AddPacks(state, pair, shift, places);
+    }
+    if (last < to) {
+      const Pack<In, N> pack[1] = {stowed[2].Get()};
+      const int64_t places[1] = {last - past};
+      r.AddPacks(state, pack, shift, places);
+    }
+  }
+}
+
 // One row: its units begin .. end, of which those are whole that lie between two boundaries.
 template <class In, class R>
 __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const In* row,
@@ -83,12 +113,7 @@ __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const
     }
     r.AddPacks(state, pack, shift, places);
   }
-#pragma unroll 1
-  for (; i < whole_to * N; i += step) {
-    const Pack<In, N> pack[1] = {LoadWhole<N>(packs + i)};
-    const int64_t places[1] = {i - past};
-    r.AddPacks(state, pack, shift, places);
-  }
+  AddTail(r, packs, i, whole_to * N, step, past, shift, state);
   if (all_whole_to < whole_from || all_whole_to >= end) return;
   for (int64_t j = all_whole_to * N - past + rank; j < length; j += p.lanes) {
     r.Add(state, ConvertTo<A>(row[j]), shift, j);
