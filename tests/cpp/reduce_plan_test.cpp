@@ -198,6 +198,25 @@ TEST(ReducePlanTest, TeamsAroundTheirBoundaries) {
   }
 }
 
+// Of many narrow rows a lane takes a batch of packs; of fewer, one pack.
+TEST(ReducePlanTest, NarrowRows) {
+  constexpr int64_t kMany = ReducePolicy::kManyThreads;
+  for (const int64_t units : {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 31, 32, 33, 64, 65}) {
+    for (const int64_t results : {int64_t{3}, kMany / 4 - 1, kMany / 4, kMany / 2 - 1, kMany / 2}) {
+      for (const int64_t length : {8 * units, 8 * units - 3}) {
+        const ReduceShape shape = Dense({results, length}, 0b10);
+        for (const int past : {0, 3}) ExpectRight(shape, 2, past, 1);
+      }
+      ExpectRight(Dense({results, 3, 2, 8 * units}, 0b1010), 2, 0, 1);
+    }
+    const int few = PlanReduce(Dense({3, 8 * units}, 0b10), 8, 2, true, 1).lanes;
+    const int many = PlanReduce(Dense({kMany / 2, 8 * units}, 0b10), 8, 2, true, 1).lanes;
+    EXPECT_TRUE(few >= units || few == 32) << units;
+    EXPECT_TRUE(many >= 2 || units == 1) << units;
+    EXPECT_TRUE(many <= 2 || many * 2 < units) << units << " packs, " << many << " lanes";
+  }
+}
+
 TEST(ReducePlanTest, PermutedAndPaddedTensors) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {

@@ -26,14 +26,15 @@ namespace cuda {
 
 struct ReducePolicy {
   static constexpr int kThreads = 256;
-  static constexpr int kBatch = 4;         // packs, or places of columns, under way in a thread
-  static constexpr int kTileLanes = 16;    // along the columns, at most: 256 bytes of packs
-  static constexpr int kTileBytes = 128;   // of states per thread of a tile, at most
-  static constexpr int kFewUnits = 128;    // of a result, up to which lanes of a warp take it
-  static constexpr int kWarpUnits = 1024;  // the same where there are many results:
-  static constexpr int kManyResults = 16;  // per multiprocessor
-  static constexpr int kResident = 3;      // blocks of a multiprocessor; chunks make waves of them
-  static constexpr int kMinPlaces = 64;    // of columns worth a chunk
+  static constexpr int kBatch = 4;          // packs, or places of columns, under way in a thread
+  static constexpr int kTileLanes = 16;     // along the columns, at most: 256 bytes of packs
+  static constexpr int kTileBytes = 128;    // of states per thread of a tile, at most
+  static constexpr int kFewUnits = 128;     // of a result, up to which lanes of a warp take it
+  static constexpr int kWarpUnits = 1024;   // the same where there are many results:
+  static constexpr int kManyResults = 16;   // per multiprocessor
+  static constexpr int kManyThreads = 512;  // per multiprocessor: a lane takes a batch, not a pack
+  static constexpr int kResident = 3;       // blocks of a multiprocessor; chunks make waves of them
+  static constexpr int kMinPlaces = 64;     // of columns worth a chunk
 };
 
 // Dims, innermost first, that an index is divided into, with their strides.
@@ -229,6 +230,11 @@ inline void PlanRows(ReducePlan* p, int pack, bool aligned, int multiprocessors)
   const bool many = p->results >= int64_t{P::kManyResults} * multiprocessors;
   if (p->units <= (many ? P::kWarpUnits : P::kFewUnits)) {
     while (p->lanes < 32 && p->lanes < p->units) p->lanes *= 2;
+    const auto enough = [&](int lanes) {
+      return lanes >= 2 && int64_t{lanes} * P::kBatch >= p->units &&
+             p->results >= CeilDiv(int64_t{P::kManyThreads} * multiprocessors, lanes);
+    };
+    while (enough(p->lanes / 2)) p->lanes /= 2;
   } else {
     p->lanes = P::kThreads;
   }
