@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Copies: contiguous operands are converted in one go; a transposed plane goes tile by tile, so
-// that both sides are walked along their lines; any other geometry goes through chunk buffers.
+// that both sides are walked along their lines. Elements of any other geometry are moved from run
+// to run, or converted by way of chunk buffers.
 #include "primitive/copy.h"
 
 #include <algorithm>
@@ -10,38 +11,16 @@
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/strided.h"
+#include "primitive/cpu/transposed.h"
 
 namespace oneflow_lite {
 namespace {
 
-// A tile has as many rows of dst as elements of src are in a cache line, and of each row of dst
-// four lines or fewer.
-constexpr int64_t kLine = 64, kTileBytes = 8192;
-constexpr int64_t TileRows(int64_t item) { return kLine / item; }
-constexpr int64_t TileCols(int64_t item) { return std::min<int64_t>(128, 4 * kLine / item); }
-static_assert(TileRows(1) * TileCols(1) <= kTileBytes);
-
-// The pass seen as planes: dst runs along its last dim, src along dim `row`.
-struct TransposedPlane {
-  int row = -1;
-  int64_t rows = 0, cols = 0;
-};
-
-TransposedPlane FindTransposedPlane(const Elementwise<2>& g) {
-  const int last = g.ndim - 1;
-  if (g.ndim < 2 || g.strides[1][last] != 1 || g.strides[0][last] <= 1) return {};
-  for (int d = 0; d < last; ++d) {
-    if (g.strides[0][d] == 1 && g.dims[d] >= 4 && g.dims[last] >= 4) {
-      return {d, g.dims[d], g.dims[last]};
-    }
-  }
-  return {};
-}
-
 class CpuCopy final : public Copy {
  public:
   explicit CpuCopy(const Spec& spec)
-      : convert_(FindConvert(spec.from, spec.to)),
+      : converts_(spec.from != spec.to),
+        convert_(FindConvert(spec.from, spec.to)),
         from_item_(static_cast<int64_t>(SizeOf(spec.from))),
         to_item_(static_cast<int64_t>(SizeOf(spec.to))),
         transpose_(FindTranspose(SizeOf(spec.from))) {}
@@ -54,16 +33,34 @@ class CpuCopy final : public Copy {
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
         convert_(end - begin, from + begin * from_item_, to + begin * to_item_);
       });
-    } else if (const TransposedPlane plane = FindTransposedPlane(g); plane.row >= 0) {
+    } else if (const TransposedPlane plane = FindTransposedPlane(g, 0, 1); plane.row >= 0) {
       LaunchPlanes(g, plane, from, to);
     } else {
-      ParallelFor(g.numel, kElementwiseGrain,
-                  [&](int64_t begin, int64_t end) { LaunchChunks(g, begin, end, from, to); });
+      ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+        if (converts_) {
+          LaunchChunks(g, begin, end, from, to);
+        } else {
+          LaunchRuns(g, begin, end, from, to);
+        }
+      });
     }
     return OkStatus();
   }
 
  private:
+  void LaunchRuns(const Elementwise<2>& g, int64_t begin, int64_t end, const char* src,
+                  char* dst) const {
+    StridedCursor from(g, 0, begin), to(g, 1, begin);
+    for (int64_t i = begin; i < end;) {
+      const int64_t n = std::min({end - i, from.run(), to.run()});
+      CopyStrided(static_cast<size_t>(to_item_), n, src + from.offset() * from_item_, from.stride(),
+                  dst + to.offset() * to_item_, to.stride());
+      from.Advance(n);
+      to.Advance(n);
+      i += n;
+    }
+  }
+
   void LaunchChunks(const Elementwise<2>& g, int64_t begin, int64_t end, const char* src,
                     char* dst) const {
     StridedReader reader(g, 0, static_cast<size_t>(from_item_), src, begin);
@@ -79,32 +76,12 @@ class CpuCopy final : public Copy {
   // One unit of work is a strip: a tile's rows of one plane, all of its columns.
   void LaunchPlanes(const Elementwise<2>& g, const TransposedPlane& plane, const char* src,
                     char* dst) const {
-    Elementwise<2> outer = g;  // the pass over planes: the plane's dims shrunk to 1
-    outer.dims[plane.row] = outer.dims[g.ndim - 1] = 1;
-    outer.numel = g.numel / (plane.rows * plane.cols);
-    const int64_t height = TileRows(from_item_);
-    const int64_t strips = (plane.rows + height - 1) / height;
-    const int64_t grain = std::max<int64_t>(1, kElementwiseGrain / (height * plane.cols));
     const int64_t src_stride = g.strides[0][g.ndim - 1];
     const int64_t dst_stride = g.strides[1][plane.row];
-    ParallelFor(outer.numel * strips, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t row = i % strips * height;
-        const int64_t src_offset = PlaneOffset(outer, 0, i / strips) + row;
-        const int64_t dst_offset = PlaneOffset(outer, 1, i / strips) + row * dst_stride;
-        CopyStrip(std::min(height, plane.rows - row), plane.cols, src + src_offset * from_item_,
-                  src_stride, dst + dst_offset * to_item_, dst_stride);
-      }
+    ForStrips(g, plane, TileRows(from_item_), [&](const auto& offsets, int64_t rows) {
+      CopyStrip(rows, plane.cols, src + offsets[0] * from_item_, src_stride,
+                dst + offsets[1] * to_item_, dst_stride);
     });
-  }
-
-  static int64_t PlaneOffset(const Elementwise<2>& outer, int operand, int64_t index) {
-    int64_t offset = 0;
-    for (int d = outer.ndim - 1; d >= 0; --d) {
-      offset += index % outer.dims[d] * outer.strides[operand][d];
-      index /= outer.dims[d];
-    }
-    return offset;
   }
 
   void CopyStrip(int64_t rows, int64_t cols, const char* src, int64_t src_stride, char* dst,
@@ -120,6 +97,7 @@ class CpuCopy final : public Copy {
     }
   }
 
+  bool converts_;
   ConvertFunction convert_;
   int64_t from_item_, to_item_;
   TransposeFunction transpose_;

@@ -38,6 +38,18 @@ void ReverseRow(int64_t n, const void* x_data, void* y_data) {
   for (; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
+template <class T>
+void RepeatElement(int64_t n, const void* x, void* y_data) {
+  const hn::ScalableTag<T> d;
+  const T element = *static_cast<const T*>(x);
+  T* y = static_cast<T*>(y_data);
+  const auto v = hn::Set(d, element);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(v, d, y + i);
+  for (; i < n; ++i) y[i] = element;
+}
+
 // A square as wide as 16 bytes: each turn puts the lanes of row i between those of the row half
 // the square below, and log2 of the rows turns make columns of them.
 template <class T>
@@ -95,6 +107,18 @@ ReverseFunction ReverseOf(size_t item) {
       return &ReverseRow<uint64_t>;
   }
 }
+RepeatFunction RepeatOf(size_t item) {
+  switch (item) {
+    case 1:
+      return &RepeatElement<uint8_t>;
+    case 2:
+      return &RepeatElement<uint16_t>;
+    case 4:
+      return &RepeatElement<uint32_t>;
+    default:
+      return &RepeatElement<uint64_t>;
+  }
+}
 TransposeFunction TransposeOf(size_t item) {
   switch (item) {
     case 1:
@@ -116,9 +140,11 @@ HWY_AFTER_NAMESPACE();
 namespace oneflow_lite {
 
 HWY_EXPORT(ReverseOf);
+HWY_EXPORT(RepeatOf);
 HWY_EXPORT(TransposeOf);
 
 ReverseFunction FindReverse(size_t item) { return HWY_DYNAMIC_DISPATCH(ReverseOf)(item); }
+RepeatFunction FindRepeat(size_t item) { return HWY_DYNAMIC_DISPATCH(RepeatOf)(item); }
 TransposeFunction FindTranspose(size_t item) { return HWY_DYNAMIC_DISPATCH(TransposeOf)(item); }
 
 }  // namespace oneflow_lite

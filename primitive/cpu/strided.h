@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "oneflow_lite/core/elementwise.h"
+#include "primitive/cpu/rearrange.h"
 
 namespace oneflow_lite {
 
@@ -110,7 +111,10 @@ class StridedReader {
  public:
   template <int N>
   StridedReader(const Elementwise<N>& g, int operand, size_t item, const void* base, int64_t begin)
-      : cursor_(g, operand, begin), item_(item), base_(static_cast<const char*>(base)) {}
+      : cursor_(g, operand, begin),
+        item_(item),
+        base_(static_cast<const char*>(base)),
+        repeat_(FindRepeat(item)) {}
 
   // The next n <= kChunk elements in a row: in place, or in `buffer`, which is this reader's own.
   const void* Read(int64_t n, ChunkBuffer& buffer) {
@@ -121,7 +125,7 @@ class StridedReader {
     }
     if (cursor_.run() >= n && cursor_.stride() == 0) {
       if (repeated_ != here || repeats_ < n) {
-        CopyStrided(item_, n, here, 0, buffer.bytes, 1);
+        repeat_(n, here, buffer.bytes);
         repeated_ = here;
         repeats_ = n;
       }
@@ -145,6 +149,7 @@ class StridedReader {
   StridedCursor cursor_;
   size_t item_;
   const char* base_;
+  RepeatFunction repeat_;
   const char* repeated_ = nullptr;  // the element that fills the buffer, `repeats_` times
   int64_t repeats_ = 0;
 };
