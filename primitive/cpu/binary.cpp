@@ -2,7 +2,7 @@
 //
 // One expression per function over contiguous chunks of the compute type, which the compiler
 // vectorises; the table in FindBinary names them. Broadcast, strided and 16-bit operands are
-// brought into that form chunk by chunk.
+// brought into that form chunk by chunk. Arithmetic takes floats as they lie: binary_dense.cpp.
 #include "primitive/binary.h"
 
 #include <cmath>
@@ -107,20 +107,18 @@ class CpuBinary final : public Binary {
  public:
   CpuBinary(const Spec& spec, BinaryLoop loop)
       : loop_(loop),
-        short_loop_(FindShortBinary(spec.op, spec.dtype)),
+        dense_(FindDenseBinary(spec.op, spec.dtype)),
+        dtype_(spec.dtype),
+        item_(static_cast<int64_t>(SizeOf(spec.dtype))),
         pass_(TypesOf(spec, ComputeType(spec.dtype))),
-        short_pass_(TypesOf(spec, spec.dtype)),
+        dense_pass_(TypesOf(spec, spec.dtype)),
         as_it_lies_{spec.a.value_or(spec.dtype) == spec.dtype,
                     spec.b.value_or(spec.dtype) == spec.dtype} {}
 
   Status Launch(Stream&, const Elementwise<3>& g, const Operand& a, const Operand& b,
                 void* out) const override {
-    if (short_loop_ && a.data && b.data) {
-      short_pass_.Run(g, {{{a.data}, {b.data}}}, out, [&](int64_t n, const auto& in, void* y) {
-        short_loop_(n, {in[0]}, {in[1]}, y);
-      });
-    } else if (short_loop_ && IsDense(g, a, b)) {
-      LaunchShort(g.numel, a, b, out);
+    if (dense_) {
+      LaunchDense(g, a, b, out);
     } else {
       pass_.Run(g, {{{a.data, &a.number}, {b.data, &b.number}}}, out,
                 [&](int64_t n, const auto& in, void* y) { loop_(n, in[0], in[1], y); });
@@ -138,27 +136,60 @@ class CpuBinary final : public Binary {
             .out = truth ? DType::kBool : spec.dtype};
   }
 
-  // Whether all elements in memory lie in a row, in the dtype.
-  bool IsDense(const Elementwise<3>& g, const Operand& a, const Operand& b) const {
+  void LaunchDense(const Elementwise<3>& g, const Operand& a, const Operand& b, void* out) const {
+    const DenseOperand u = DenseNumber(dtype_, a.number), v = DenseNumber(dtype_, b.number);
+    if (LiesInRows(g, a, b)) return LaunchRows(g, {a.data, u.number}, {b.data, v.number}, out);
+    dense_pass_.Run(g, {{{a.data}, {b.data}}}, out, [&](int64_t n, const auto& in, void* y) {
+      dense_(n, {a.data ? in[0] : nullptr, u.number}, {b.data ? in[1] : nullptr, v.number}, y);
+    });
+  }
+
+  // Whether all elements in memory lie in one row, in the dtype, or in long rows for each of which
+  // an operand may have a single element.
+  bool LiesInRows(const Elementwise<3>& g, const Operand& a, const Operand& b) const {
+    constexpr int64_t kLong = 64;
     if ((a.data && !as_it_lies_[0]) || (b.data && !as_it_lies_[1])) return false;
     if (g.ndim == 0) return true;
-    const auto row = [&](int i) { return g.strides[i][0] == 1; };
-    return g.ndim == 1 && row(2) && (!a.data || row(0)) && (!b.data || row(1));
-  }
-  void LaunchShort(int64_t numel, const Operand& a, const Operand& b, void* out) const {
-    const auto from = [](const Operand& operand, int64_t begin) -> ShortOperand {
-      if (operand.data) return {static_cast<const uint16_t*>(operand.data) + begin};
-      const float number = CastScalar<float>(operand.number);
-      return {nullptr, number == number ? number : std::numeric_limits<float>::quiet_NaN()};
+    const int last = g.ndim - 1;
+    if (g.ndim > 2 || (g.ndim == 2 && g.dims[last] < kLong)) return false;
+    const auto row = [&](int i) {
+      return g.strides[i][last] == 1 || (g.ndim == 2 && g.strides[i][last] == 0);
     };
-    ParallelFor(numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      short_loop_(end - begin, from(a, begin), from(b, begin), static_cast<uint16_t*>(out) + begin);
+    return g.strides[2][last] == 1 && (!a.data || row(0)) && (!b.data || row(1));
+  }
+  void LaunchRows(const Elementwise<3>& g, const DenseOperand& a, const DenseOperand& b,
+                  void* out) const {
+    const int64_t cols = g.ndim == 0 ? 1 : g.dims[g.ndim - 1];
+    const auto element = [&](const DenseOperand& operand, int k, int64_t row, int64_t begin) {
+      if (!operand.data) return operand;
+      const int64_t stride = g.ndim == 0 ? 1 : g.strides[k][g.ndim - 1];
+      const int64_t offset = (g.ndim == 2 ? row * g.strides[k][0] : 0) + begin * stride;
+      const char* p = static_cast<const char*>(operand.data) + offset * item_;
+      return stride == 0 ? ElementAt(p) : DenseOperand{p};
+    };
+    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      int64_t row = begin / cols, from = begin % cols;
+      for (int64_t left = end - begin; left > 0; ++row) {
+        const int64_t n = std::min(cols - from, left);
+        const int64_t to = g.ndim == 2 ? row * g.strides[2][0] + from : from;
+        dense_(n, element(a, 0, row, from), element(b, 1, row, from),
+               static_cast<char*>(out) + to * item_);
+        from = 0;
+        left -= n;
+      }
+    });
+  }
+  DenseOperand ElementAt(const char* p) const {
+    return VisitFloating(dtype_, [&]<class T>(Tag<T>) -> DenseOperand {
+      return {nullptr, static_cast<ComputeOf<T>>(*reinterpret_cast<const T*>(p))};
     });
   }
 
   BinaryLoop loop_;
-  ShortBinaryLoop short_loop_;
-  ChunkedPass<2> pass_, short_pass_;
+  DenseBinaryLoop dense_;
+  DType dtype_;
+  int64_t item_;
+  ChunkedPass<2> pass_, dense_pass_;
   bool as_it_lies_[2];
 };
 

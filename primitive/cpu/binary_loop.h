@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "oneflow_lite/core/dtype.h"
+#include "primitive/cpu/dense_operand.h"
 #include "primitive/op_kinds.h"
 
 namespace oneflow_lite {
@@ -31,16 +32,11 @@ constexpr auto Raw(T v) {
 BinaryLoop FindDivision(BinaryOp op, DType dtype);
 BinaryLoop FindBinaryMath(BinaryOp op, DType dtype);
 
-// Elements of a 16-bit float, or, without data, a number for all of them; a NaN is the quiet one.
-struct ShortOperand {
-  const void* data = nullptr;
-  float number = 0;
-};
 // out may be an operand.
-using ShortBinaryLoop = void (*)(int64_t n, const ShortOperand& a, const ShortOperand& b,
+using DenseBinaryLoop = void (*)(int64_t n, const DenseOperand& a, const DenseOperand& b,
                                  void* out);
-// The loop over elements of float16 or bfloat16 as they lie; null for other dtypes, and for
-// functions whose arithmetic outweighs the conversion.
-ShortBinaryLoop FindShortBinary(BinaryOp op, DType dtype);
+// The loop over floats as they lie; null for other dtypes, and for functions whose arithmetic
+// outweighs the conversion.
+DenseBinaryLoop FindDenseBinary(BinaryOp op, DType dtype);
 
 }  // namespace oneflow_lite

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One expression per function of three operands, over contiguous chunks of the compute type; what
-// lies otherwise, 16-bit floats and numbers are brought into that form chunk by chunk.
+// lies otherwise, 16-bit floats and numbers are brought into that form chunk by chunk. Functions of
+// few instructions take floats as they lie: ternary_dense.cpp.
 #include "primitive/ternary.h"
 
 #include <cmath>
@@ -10,12 +11,13 @@
 #include "primitive/cpu/binary_loop.h"
 #include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
+#include "primitive/cpu/ternary.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/ternary.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
-#include "primitive/cpu/pack-inl.h"
+#include "primitive/cpu/simd-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_TERNARY_ONCE_
 #define OFL_PRIMITIVE_CPU_TERNARY_ONCE_
@@ -23,8 +25,6 @@ namespace oneflow_lite {
 // out may be an operand.
 using TernaryLoop = void (*)(int64_t n, const void* a, const void* b, const void* c,
                              const TernaryNumbers& v, void* out);
-// Of elements as they lie in memory; out may be x.
-using BoundFunction = void (*)(int64_t n, const void* x, double least, double most, void* out);
 
 // From the end that is nearer, so that weights 0 and 1 give the ends.
 template <class T>
@@ -127,23 +127,6 @@ TernaryLoop Floats(DType dtype, F f) {
   if (dtype == DType::kFloat32) return Make<float>(f);
   return dtype == DType::kFloat64 ? Make<double>(f) : nullptr;
 }
-// Bounds for all elements, none of them NaN: two comparisons. NaN stays.
-template <class T>
-void BoundLoop(int64_t n, const void* x_data, double least, double most, void* out_data) {
-  using C = ComputeOf<T>;
-  const TagOf<T> d;
-  const T* x = static_cast<const T*>(x_data);
-  T* out = static_cast<T*>(out_data);
-  const auto zero = hn::Zero(d), low = hn::Set(d, static_cast<C>(least));
-  const auto high = hn::Set(d, static_cast<C>(most));
-  const auto within = [&](auto v) OFL_SIMD_LAMBDA {
-    const auto y = hn::IfThenElse(hn::Lt(v, low), low, v);
-    return hn::IfThenElse(hn::Gt(y, high), high, y);
-  };
-  GeneratePacks<T, false>(static_cast<size_t>(n), out, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    return EachPart(within, LoadPack(x + i, count, zero));
-  });
-}
 // The bounds on vectors: the compiler keeps branches in that loop.
 template <class T>
 void ClampLoop(int64_t n, const void* a_data, const void* b_data, const void* c_data,
@@ -230,11 +213,6 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
   return nullptr;
 }
 
-BoundFunction FindBound(DType dtype) {
-  if (!IsFloating(dtype)) return nullptr;
-  return VisitFloating(dtype, []<class T>(Tag<T>) -> BoundFunction { return &BoundLoop<T>; });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite
 HWY_AFTER_NAMESPACE();
@@ -244,19 +222,22 @@ namespace oneflow_lite {
 namespace {
 
 HWY_EXPORT(FindTernary);
-HWY_EXPORT(FindBound);
 
 class CpuTernary final : public Ternary {
  public:
   CpuTernary(const Spec& spec, TernaryLoop loop)
-      : loop_(loop), item_(static_cast<int64_t>(SizeOf(spec.dtype))), pass_(TypesOf(spec)) {
-    if (spec.op == TernaryOp::kClamp) bound_ = HWY_DYNAMIC_DISPATCH(FindBound)(spec.dtype);
-  }
+      : loop_(loop),
+        dense_(FindDenseTernary(spec.op, spec.dtype)),
+        bounds_(spec.op == TernaryOp::kClamp),
+        dtype_(spec.dtype),
+        item_(static_cast<int64_t>(SizeOf(spec.dtype))),
+        pass_(TypesOf(spec, ComputeType(spec.dtype))),
+        dense_pass_(TypesOf(spec, spec.dtype)) {}
 
   Status Launch(Stream&, const Elementwise<4>& g, const Ternary::Operand (&operands)[3],
                 const TernaryNumbers& numbers, void* out) const override {
-    if (bound_ && AreBounds(operands[1], operands[2]) && operands[0].data && IsDense(g)) {
-      LaunchBound(g.numel, operands, out);
+    if (dense_ && (!bounds_ || AreBounds(operands[1], operands[2]))) {
+      LaunchDense(g, operands, DenseNumber(dtype_, numbers.v).number, out);
       return OkStatus();
     }
     ChunkedPass<3>::Operands in;
@@ -268,13 +249,12 @@ class CpuTernary final : public Ternary {
   }
 
  private:
-  static ChunkedTypes<3> TypesOf(const Spec& spec) {
-    const DType compute = ComputeType(spec.dtype);
+  static ChunkedTypes<3> TypesOf(const Spec& spec, DType loop) {
     const bool truth = IsComparison(spec.op);
     return {.in = {spec.dtype, spec.dtype, spec.dtype},
             .common = spec.dtype,
-            .loop = compute,
-            .result = truth ? DType::kBool : compute,
+            .loop = loop,
+            .result = truth ? DType::kBool : loop,
             .out = truth ? DType::kBool : spec.dtype};
   }
 
@@ -283,22 +263,46 @@ class CpuTernary final : public Ternary {
     if (least.data || most.data) return false;
     return !std::isnan(least.number.to<double>()) && !std::isnan(most.number.to<double>());
   }
-  // Whether the first operand and the result lie in a row.
-  static bool IsDense(const Elementwise<4>& g) {
-    return g.ndim == 0 || (g.ndim == 1 && g.strides[0][0] == 1 && g.strides[3][0] == 1);
+  // Whether the result and all elements lie in a row.
+  static bool AreRows(const Elementwise<4>& g, const Operand (&operands)[3]) {
+    const auto row = [&](int i) { return g.strides[i][0] == 1; };
+    bool rows = g.ndim <= 1 && (g.ndim == 0 || row(3));
+    for (int i = 0; i < 3; ++i) rows = rows && (g.ndim == 0 || !operands[i].data || row(i));
+    return rows;
   }
-  void LaunchBound(int64_t numel, const Operand (&operands)[3], void* out) const {
-    const double least = operands[1].number.to<double>(), most = operands[2].number.to<double>();
-    const auto* x = static_cast<const char*>(operands[0].data);
-    ParallelFor(numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      bound_(end - begin, x + begin * item_, least, most, static_cast<char*>(out) + begin * item_);
+  void LaunchDense(const Elementwise<4>& g, const Operand (&operands)[3], double number,
+                   void* out) const {
+    DenseOperand all[3];
+    ChunkedPass<3>::Operands in;
+    for (int i = 0; i < 3; ++i) {
+      all[i] = DenseNumber(dtype_, operands[i].number);
+      all[i].data = operands[i].data;
+      in[i] = {operands[i].data};
+    }
+    if (!AreRows(g, operands)) {
+      dense_pass_.Run(g, in, out, [&](int64_t n, const auto& chunks, void* y) {
+        DenseOperand here[3];
+        for (int i = 0; i < 3; ++i) here[i] = {all[i].data ? chunks[i] : nullptr, all[i].number};
+        dense_(n, here, number, y);
+      });
+      return;
+    }
+    ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
+      const auto from = [&](const void* p) { return static_cast<const char*>(p) + begin * item_; };
+      DenseOperand here[3];
+      for (int i = 0; i < 3; ++i) {
+        here[i] = {all[i].data ? from(all[i].data) : nullptr, all[i].number};
+      }
+      dense_(end - begin, here, number, static_cast<char*>(out) + begin * item_);
     });
   }
 
   TernaryLoop loop_;
-  BoundFunction bound_ = nullptr;
+  DenseTernaryLoop dense_;
+  bool bounds_;
+  DType dtype_;
   int64_t item_;
-  ChunkedPass<3> pass_;
+  ChunkedPass<3> pass_, dense_pass_;
 };
 
 StatusOr<std::unique_ptr<Ternary>> NewTernary(const Ternary::Spec& spec) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arithmetic of 16-bit floats without a detour through memory: widened, computed in float32 and
-// rounded in registers. A chunk that is converted first is stored three times more.
+// Arithmetic of floats without a detour through memory: 16-bit floats are widened, computed in
+// float32 and rounded in registers, and numbers are set once. A chunk that is converted first is
+// stored three times more.
 #include "primitive/cpu/binary_loop.h"
 #include "primitive/cpu/simd_targets.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "primitive/cpu/binary_short.cpp"
+#define HWY_TARGET_INCLUDE "primitive/cpu/binary_dense.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "primitive/cpu/pack-inl.h"
@@ -16,32 +17,34 @@ namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
+template <class T>
+HWY_INLINE hn::Vec<TagOf<T>> SetNumber(double v) {
+  return hn::Set(TagOf<T>(), static_cast<ComputeOf<T>>(v));
+}
+
 template <class T, class F>
-void Loop(int64_t n, const ShortOperand& a, const ShortOperand& b, void* out_data) {
+void Loop(int64_t n, const DenseOperand& a, const DenseOperand& b, void* out_data) {
   const TagOf<T> d;
   const T* x = static_cast<const T*>(a.data);
   const T* y = static_cast<const T*>(b.data);
-  T* out = static_cast<T*>(out_data);
   const auto zero = hn::Zero(d);
-  const auto all_x = SetPack<T>(hn::Set(d, a.number)), all_y = SetPack<T>(hn::Set(d, b.number));
-  const auto at = [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto u = x ? LoadPack(x + i, count, zero) : all_x;
-    const auto v = y ? LoadPack(y + i, count, zero) : all_y;
-    StorePack<false>(EachPart(F(), u, v), out + i, count);
-  };
-  const size_t size = PackSize<T>(), all = static_cast<size_t>(n);
-  size_t i = 0;
-  for (; i + size <= all; i += size) at(i, size);
-  if (i < all) at(i, all - i);
+  const auto all_x = SetPack<T>(SetNumber<T>(a.number));
+  const auto all_y = SetPack<T>(SetNumber<T>(b.number));
+  GeneratePacks<T, false, true>(static_cast<size_t>(n), static_cast<T*>(out_data),
+                                [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+                                  return EachPart(F(), x ? LoadPack(x + i, count, zero) : all_x,
+                                                  y ? LoadPack(y + i, count, zero) : all_y);
+                                });
 }
 // The bits of a with the sign of b: of either type.
 template <class T>
-void CopySignLoop(int64_t n, const ShortOperand& a, const ShortOperand& b, void* out_data) {
+void CopySignLoop(int64_t n, const DenseOperand& a, const DenseOperand& b, void* out_data) {
   const hn::ScalableTag<uint16_t> d;
   const auto* x = static_cast<const uint16_t*>(a.data);
   const auto* y = static_cast<const uint16_t*>(b.data);
   auto* out = static_cast<uint16_t*>(out_data);
-  const auto all_x = hn::Set(d, T(a.number).bits), all_y = hn::Set(d, T(b.number).bits);
+  const auto bits = [](double v) { return T(static_cast<float>(v)).bits; };
+  const auto all_x = hn::Set(d, bits(a.number)), all_y = hn::Set(d, bits(b.number));
   const auto zero = hn::Zero(d), sign = hn::Set(d, uint16_t{0x8000});
   ForEachVector(d, static_cast<size_t>(n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     const auto u = x ? LoadUpTo(d, x + i, count, zero) : all_x;
@@ -50,15 +53,15 @@ void CopySignLoop(int64_t n, const ShortOperand& a, const ShortOperand& b, void*
   });
 }
 template <class F>
-ShortBinaryLoop Of(DType dtype, F) {
-  if (dtype == DType::kFloat16) return &Loop<float16, F>;
-  return dtype == DType::kBFloat16 ? &Loop<bfloat16, F> : nullptr;
+DenseBinaryLoop Of(DType dtype, F) {
+  return VisitFloating(dtype, []<class T>(Tag<T>) -> DenseBinaryLoop { return &Loop<T, F>; });
 }
 
 }  // namespace
 
-ShortBinaryLoop FindShort(BinaryOp op, DType dtype) {
+DenseBinaryLoop FindDense(BinaryOp op, DType dtype) {
 #define OFL_FN(expression) [](auto a, auto b) OFL_SIMD_LAMBDA { return expression; }
+  if (!IsFloating(dtype)) return nullptr;
   switch (op) {
     case BinaryOp::kAdd:
       return Of(dtype, OFL_FN(hn::Add(a, b)));
@@ -88,10 +91,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oneflow_lite {
 
-HWY_EXPORT(FindShort);
+HWY_EXPORT(FindDense);
 
-ShortBinaryLoop FindShortBinary(BinaryOp op, DType dtype) {
-  return HWY_DYNAMIC_DISPATCH(FindShort)(op, dtype);
+DenseBinaryLoop FindDenseBinary(BinaryOp op, DType dtype) {
+  return HWY_DYNAMIC_DISPATCH(FindDense)(op, dtype);
 }
 
 }  // namespace oneflow_lite

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An operand of a loop over floats as they lie in memory.
+#pragma once
+
+#include <limits>
+
+#include "primitive/cpu/convert.h"
+
+namespace oneflow_lite {
+
+// Elements in a row, or, without data, a number for all of them.
+struct DenseOperand {
+  const void* data = nullptr;
+  double number = 0;
+};
+
+// A caller's number, rounded to the compute type of the dtype. A NaN is the quiet one, as
+// StorePack wants it.
+inline DenseOperand DenseNumber(DType dtype, const Scalar& number) {
+  const double v = ComputeType(dtype) == DType::kFloat64 ? CastScalar<double>(number)
+                                                         : CastScalar<float>(number);
+  return {nullptr, v == v ? v : std::numeric_limits<double>::quiet_NaN()};
+}
+
+}  // namespace oneflow_lite
