@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A scan is a state and a step; columns are stepped through side by side.
+// A scan is a state and a step; columns are stepped through side by side, and so are a few rows.
 #include "primitive/scan.h"
 
 #include <algorithm>
@@ -8,12 +8,16 @@
 #include <limits>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/beyond.h"
+#include "primitive/cpu/convert.h"
+#include "primitive/cpu/rearrange.h"
 
 namespace oneflow_lite {
 namespace {
 
 constexpr int64_t kGrain = 16384;      // elements, some 10 us of work
 constexpr int64_t kColumnBlock = 256;  // columns that are stepped through together
+constexpr int64_t kRowsAtOnce = 4;     // rows, of which each step waits for the one before it
 
 // Sums of floats are kept in double, whose rounding does not add up to anything in float32.
 template <class T>
@@ -54,6 +58,8 @@ struct Extreme {
   const T* x;
   T* y;
   int64_t* places;
+  BeyondFunction next = FindReaching(DTypeOf<T>(), !kMin);
+  RepeatFunction repeat = FindRepeat(sizeof(T)), repeat_place = FindRepeat(sizeof(int64_t));
   void operator()(State& s, int64_t i, int64_t place, bool first) const {
     const auto v = Wide(x[i]);
     if (first || (kMin ? v <= s.best : v >= s.best) || v != v) s = {v, place};  // NaN stays
@@ -108,12 +114,31 @@ struct ProductBefore {
   }
 };
 
-template <class F>
-void Row(const F& step, const AxisSplit& s, bool reverse, int64_t offset) {
-  typename F::State state{};
+// `count` rows one after the other in memory.
+template <int kCount, class F>
+void Rows(const F& step, const AxisSplit& s, bool reverse, int64_t offset) {
+  typename F::State states[kCount] = {};
   for (int64_t k = 0; k < s.axis; ++k) {
     const int64_t place = reverse ? s.axis - 1 - k : k;
-    step(state, offset + place, place, k == 0);
+    for (int r = 0; r < kCount; ++r) step(states[r], offset + r * s.axis + place, place, k == 0);
+  }
+}
+
+// A row forwards. Few elements reach what is the extreme so far; the others repeat it.
+template <class T, bool kMin>
+void ExtremeRow(const Extreme<T, kMin>& step, int64_t axis, int64_t offset) {
+  constexpr int64_t kSteps = 8;  // after one that does, because more may follow
+  typename Extreme<T, kMin>::State state{};
+  const T* x = step.x + offset;
+  for (int64_t i = 0; i < axis;) {
+    for (const int64_t end = std::min(axis, i + kSteps); i < end; ++i) {
+      step(state, offset + i, i, i == 0);
+    }
+    const T bound = Narrow<T>(state.best);
+    const int64_t end = step.next(x, i, axis, &bound);
+    step.repeat(end - i, &bound, step.y + offset + i);
+    step.repeat_place(end - i, &state.at, step.places + offset + i);
+    i = end;
   }
 }
 
@@ -130,6 +155,57 @@ void Columns(const F& step, const AxisSplit& s, bool reverse, int64_t offset, in
   }
 }
 
+// Rows of 16-bit floats are widened and rounded by vectors, a piece of each row at a time.
+template <int kCount, class T, bool kProduct>
+void ShortRows(const Accumulate<T, kProduct>& step, int64_t axis, bool reverse, int64_t offset) {
+  constexpr int64_t kPiece = 256;
+  const ConvertFunction widen = FindConvert(DTypeOf<T>(), DType::kFloat32);
+  const ConvertFunction narrow = FindConvert(DType::kFloat32, DTypeOf<T>());
+  float piece[kCount * kPiece];
+  const Accumulate<float, kProduct> wide{piece, piece};
+  double states[kCount] = {};
+  for (int64_t k = 0; k < axis; k += kPiece) {
+    const int64_t n = std::min(kPiece, axis - k), from = offset + (reverse ? axis - k - n : k);
+    for (int r = 0; r < kCount; ++r) widen(n, step.x + from + r * axis, piece + r * kPiece);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = reverse ? n - 1 - i : i;
+      for (int r = 0; r < kCount; ++r) wide(states[r], r * kPiece + at, at, k + i == 0);
+    }
+    for (int r = 0; r < kCount; ++r) narrow(n, piece + r * kPiece, step.y + from + r * axis);
+  }
+}
+
+// What kind of rows a step goes through.
+template <class F>
+constexpr bool kIsExtreme = false;
+template <class T, bool kMin>
+constexpr bool kIsExtreme<Extreme<T, kMin>> = true;
+template <class F>
+constexpr bool kIsShort = false;
+template <class T, bool kProduct>
+constexpr bool kIsShort<Accumulate<T, kProduct>> = !std::is_same_v<T, ComputeOf<T>>;
+
+template <int kCount, class F>
+void SomeRows(const F& step, const AxisSplit& s, bool reverse, int64_t offset) {
+  if constexpr (kIsShort<F>) {
+    ShortRows<kCount>(step, s.axis, reverse, offset);
+  } else {
+    Rows<kCount>(step, s, reverse, offset);
+  }
+}
+
+// All of `count` rows.
+template <class F>
+void ManyRows(const F& step, const AxisSplit& s, bool reverse, int64_t offset, int64_t count) {
+  if constexpr (kIsExtreme<F>) {
+    for (; !reverse && count > 0; --count, offset += s.axis) ExtremeRow(step, s.axis, offset);
+  }
+  for (; count >= kRowsAtOnce; count -= kRowsAtOnce, offset += kRowsAtOnce * s.axis) {
+    SomeRows<kRowsAtOnce>(step, s, reverse, offset);
+  }
+  for (; count > 0; --count, offset += s.axis) SomeRows<1>(step, s, reverse, offset);
+}
+
 template <class F>
 Status Run(const F& step, const AxisSplit& s, bool reverse) {
   if (s.axis <= 0 || s.inner <= 0) return OkStatus();
@@ -137,14 +213,11 @@ Status Run(const F& step, const AxisSplit& s, bool reverse) {
   const int64_t blocks = (s.inner + width - 1) / width;
   const int64_t grain = std::max<int64_t>(1, kGrain / (s.axis * width));
   ParallelFor(s.outer * blocks, grain, [&](int64_t begin, int64_t end) {
+    if (s.inner == 1) return ManyRows(step, s, reverse, begin * s.axis, end - begin);
     for (int64_t task = begin; task < end; ++task) {
       const int64_t column = task % blocks * width;
       const int64_t offset = task / blocks * s.axis * s.inner + column;
-      if (s.inner == 1) {
-        Row(step, s, reverse, offset);
-      } else {
-        Columns(step, s, reverse, offset, std::min(width, s.inner - column));
-      }
+      Columns(step, s, reverse, offset, std::min(width, s.inner - column));
     }
   });
   return OkStatus();

@@ -3,6 +3,7 @@
 // sort and topk: keys with their places, in order.
 #include "primitive/sort.h"
 
+#include "primitive/cpu/beyond.h"
 #include "primitive/cpu/ordered_rows.h"
 
 namespace oneflow_lite {
@@ -91,9 +92,14 @@ class CpuSortValues final : public SortValues {
   DType dtype_;
 };
 
+// So few are kept in order while the row is gone through, of which most elements are passed over by
+// whole vectors. One that comes in moves half of the kept ones.
+constexpr int64_t kFewKept = 16;
+
 class CpuTopK final : public TopK {
  public:
-  explicit CpuTopK(DType dtype) : dtype_(dtype) {}
+  explicit CpuTopK(DType dtype)
+      : dtype_(dtype), beyond_{FindBeyond(dtype, false), FindBeyond(dtype, true)} {}
 
   // Keys, as many again for the selection, and two lists of k items.
   StatusOr<size_t> WorkspaceBytes(const Stream&, const Problem& p) const override {
@@ -104,8 +110,11 @@ class CpuTopK final : public TopK {
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
       cpu::VisitItem<T>(p.cols, [&]<class Item>(Tag<Item>) {
         RowRanges{p.rows, p.cols}.ForRows(workspace, Bytes(p), [&](int64_t row, char* memory) {
-          Row<T, Item>(p, static_cast<const T*>(x) + row * p.cols,
-                       static_cast<T*>(values) + row * p.k, indices + row * p.k, memory);
+          const T* from = static_cast<const T*>(x) + row * p.cols;
+          Item* items = reinterpret_cast<Item*>(memory);
+          items = p.k <= kFewKept ? Few(p, from, items) : Select(p, from, items);
+          WriteItems(items, p.k, p.largest, from, static_cast<T*>(values) + row * p.k,
+                     indices + row * p.k);
         });
       });
     });
@@ -117,12 +126,32 @@ class CpuTopK final : public TopK {
     return BytesPerRange(dtype_, p.cols) + BytesPerRange(dtype_, p.k);
   }
 
+  template <class T, class Item>
+  Item* Few(const Problem& p, const T* x, Item* items) const {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < p.cols; ++i) {
+      if (kept == p.k) {
+        i = beyond_[p.largest](x, i, p.cols, x + items[kept - 1].place());
+        if (i == p.cols) break;
+      }
+      const Item item = Item::Of(cpu::KeyAt(x, i, p.largest), i);
+      if (kept < p.k) {
+        ++kept;
+      } else if (!(item < items[kept - 1])) {
+        continue;
+      }
+      int64_t at = kept - 1;
+      for (; at > 0 && item < items[at - 1]; --at) items[at] = items[at - 1];
+      items[at] = item;
+    }
+    return items;
+  }
+
   // The items are those before the one of rank k - 1, and of its equals the first ones.
   template <class T, class Item>
-  static void Row(const Problem& p, const T* x, T* values, int64_t* indices, char* memory) {
+  static Item* Select(const Problem& p, const T* x, Item* items) {
     using Key = cpu::KeyOf<T>;
     const int64_t cols = p.cols;
-    Item* items = reinterpret_cast<Item*>(memory);
     Key* keys = reinterpret_cast<Key*>(items + 2 * p.k);
     for (int64_t i = 0; i < cols; ++i) keys[i] = cpu::KeyAt(x, i, p.largest);
     const cpu::Selected<Key> last =
@@ -132,11 +161,11 @@ class CpuTopK final : public TopK {
       if (keys[i] > last.key || (keys[i] == last.key && equals-- <= 0)) continue;
       items[kept++] = Item::Of(keys[i], i);
     }
-    items = cpu::SortItems(items, items + p.k, p.k, 8 * sizeof(T));
-    WriteItems(items, p.k, p.largest, x, values, indices);
+    return cpu::SortItems(items, items + p.k, p.k, 8 * sizeof(T));
   }
 
   DType dtype_;
+  BeyondFunction beyond_[2];
 };
 
 StatusOr<std::unique_ptr<Sort>> NewSort(const Sort::Spec& spec) {

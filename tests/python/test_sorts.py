@@ -7,7 +7,7 @@ from numerics import ALL, FLOATS, INTEGERS, bits, flow, host, tensor
 
 # Of a row: on CUDA sorted by a warp up to 32 and 128, by a block up to 1024 and 4096, then by a
 # radix sort in memory; selected from 1025 on, in slices from 32768 on where rows are few. On the
-# CPU counted from 384 on (sorts) and 513 on (selections).
+# CPU counted from 384 on (sorts) and 513 on (selections of more than 16).
 WIDTHS = [1, 2, 31, 32, 33, 128, 129, 383, 384, 512, 513, 1024, 1025, 4096, 4097, 9000]
 LONG = [32_768, 100_003]
 RNG = np.random.default_rng(11)
@@ -90,6 +90,26 @@ def test_topk_of_many_equal_elements_takes_the_first(device):
         places = host(x.topk(5).indices)
         assert places[0].tolist() == [0, 1, 2, 3, 4]
         assert places[1].tolist() == [width // 3, 0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ALL)
+@pytest.mark.parametrize("largest", [False, True])
+def test_topk_of_a_few_of_rows_in_any_order(dtype, largest, device):
+    """Up to 16 are kept in order on the CPU while vectors of 2 to 64 elements are passed over."""
+    for width in (*range(1, 20), 31, 33, 47, 63, 64, 65, 80, 81, 129, 200):
+        values = special((1, width), dtype)
+        rise = np.sort(np.nan_to_num(values) if dtype in FLOATS else values)
+        rows = [values, rise, rise[:, ::-1], np.repeat(values[:, :1], width, 1)]
+        if dtype in FLOATS:
+            nans = np.where(np.arange(width) % 5 == 0, 1.0, np.nan)[None]
+            rows += [nans, nans[:, ::-1], np.full((1, width), np.nan)]
+        x = tensor(np.concatenate(rows), dtype, device)
+        expected = order(host(x), largest)
+        for k in sorted({1, 2, 7, 8, 15, 16, 17, width}):
+            if k <= width:
+                values, places = x.topk(k, largest=largest)
+                np.testing.assert_array_equal(host(places), expected[:, :k], f"{k} of {width}")
+                assert same_bits(values, x, expected[:, :k])
 
 
 @pytest.mark.parametrize("dtype", ALL)
