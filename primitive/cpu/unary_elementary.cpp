@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/unary_elementary.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
+#include "primitive/cpu/pack-inl.h"
 #include "primitive/cpu/vector_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -120,6 +121,40 @@ HWY_INLINE hn::Vec<D> GeluOf(D d, hn::Vec<D> x) {
     const auto ends = hn::IfThenElse(hn::Lt(x, Number(d, -40)), hn::Zero(d), y);
     return hn::IfThenElse(hn::Gt(x, Number(d, 40)), x, ends);  // nor inf times 0
   }
+}
+
+// The same for bfloat16 in float: the tail P(N > a), a = |x|, is 2^q with q a polynomial in a / 7 -
+// 1 up to a = 14, from where on x P(N <= x) is 0 or x. Fitted by reweighted least squares: relative
+// errors 3.4e-5 of 2^q and 2.6e-6 of the power of q's fraction, a hundredth of a rounding step.
+template <class D>
+HWY_INLINE hn::Vec<D> GeluOfShort(D d, hn::Vec<D> x) {
+  constexpr float kTail[] = {-0.0644692928f, 0.120711982f, -0.0526373945f, 0.053802956f,
+                             -0.178642243f,  0.273433834f, -0.385314554f,  -34.7030831f,
+                             -72.0811768f,   -39.5071564f};
+  constexpr float kPower[] = {0.0095701013f, 0.0559178591f, 0.240247443f, 0.693121791f,
+                              0.999999285f};
+  const hn::RebindToUnsigned<D> bits;
+  const auto a = hn::Min(hn::Abs(x), hn::Set(d, 14.0f));
+  const auto at = hn::MulSub(a, hn::Set(d, 1.0f / 7), hn::Set(d, 1.0f));
+  const auto q = PolynomialOf(d, kTail, at);
+  // The integer part in the lower bits, as the exponent of 2^64 times the power.
+  const auto bias = hn::Set(d, 12582912.0f + 64);
+  const auto k = hn::Add(q, bias);
+  const auto power = PolynomialOf(d, kPower, hn::Sub(q, hn::Sub(k, bias)));
+  const auto exponent = hn::ShiftLeft<23>(hn::BitCast(bits, k));
+  const auto tail = hn::BitCast(d, hn::Add(hn::BitCast(bits, power), exponent));
+  const auto rest = hn::Mul(hn::Mul(a, tail), hn::Set(d, 0x1p-64f));
+  const auto above = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, -0.0f), x);
+  return hn::Sub(above, rest);
+}
+void GeluLoop(int64_t n, const void* x_data, void* y_data, const UnaryParams&) {
+  const TagOf<bfloat16> d;
+  const bfloat16* x = static_cast<const bfloat16*>(x_data);
+  const auto f = [&](auto v) OFL_SIMD_LAMBDA { return GeluOfShort(d, v); };
+  GeneratePacks<bfloat16, false>(static_cast<size_t>(n), static_cast<bfloat16*>(y_data),
+                                 [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+                                   return EachPart(f, LoadPack(x + i, count, hn::Zero(d)));
+                                 });
 }
 
 // sin(pi x) / (pi x), from the rest of x to an integer n, which is exact: sin(pi x) is sin(pi rest)
@@ -249,6 +284,7 @@ UnaryCode FindElementaryHere(UnaryOp op, DType dtype) {
     case UnaryOp::kErfc:
       return Wide(dtype, OFL_FN(VectorErfc(d, x)));
     case UnaryOp::kGelu:
+      if (dtype == DType::kBFloat16) return {&GeluLoop};
       return Wide(dtype, OFL_FN(GeluOf(d, x)));
     case UnaryOp::kSinc:
       return Wide(dtype, OFL_FN(SincOf(d, x)));
