@@ -151,6 +151,19 @@ double FoldExtreme(int64_t n, const T* x) {
   return hn::GetLane(kMin ? hn::MinOfLanes(d, all) : hn::MaxOfLanes(d, all));
 }
 
+// A vector's lanes as one, in halves: a chain of them all would wait for each.
+template <class F, class D, class C = hn::TFromD<D>>
+HWY_INLINE C JoinedLanes(D d, hn::Vec<D> v) {
+  HWY_ALIGN C lanes[hn::MaxLanes(D())];
+  hn::Store(v, d, lanes);
+#pragma GCC unroll 4
+  for (size_t half = hn::MaxLanes(D()) / 2; half > 0; half /= 2) {
+#pragma GCC unroll 16
+    for (size_t i = 0; i < half; ++i) lanes[i] = F::JoinLanes(lanes[i], lanes[i + half]);
+  }
+  return lanes[0];
+}
+
 template <class F, class C, class T>
 SumOf<C> FoldRow(int64_t n, const void* data) {
   const hn::ScalableTag<C> d;
@@ -167,15 +180,54 @@ SumOf<C> FoldRow(int64_t n, const void* data) {
     if constexpr (std::is_base_of_v<SumFold, F>) {
       return hn::GetLane(hn::SumOfLanes(d, all));
     } else {
-      HWY_ALIGN C lanes[hn::MaxLanes(d)];
-      hn::Store(all, d, lanes);
-      auto total = static_cast<SumOf<C>>(lanes[0]);
-      for (size_t i = 1; i < hn::Lanes(d); ++i) {
-        total = F::JoinLanes(total, static_cast<SumOf<C>>(lanes[i]));
-      }
-      return total;
+      return static_cast<SumOf<C>>(JoinedLanes<F>(d, all));
     }
   }
+}
+
+// The product of floats in double, in which it does not leave the range on the way. A conversion
+// takes as long as two products: in rows of some hundred, four vectors become one in float, with
+// three roundings for four elements, where their products in pairs are within [2^-60, 2^60]. Blocks
+// with others, as 0, inf and NaN, are converted at once, and so are rows in which roundings add up.
+double FoldFloats(int64_t n, const void* data) {
+  constexpr int64_t kLeast = 512, kMost = 4096;
+  const hn::ScalableTag<float> d;
+  const hn::RebindToUnsigned<decltype(d)> bits;
+  const hn::Repartition<double, decltype(d)> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  const float* x = static_cast<const float*>(data);
+  if (n < kLeast || n > kMost) return FoldRow<ProdFold, double, float>(n, x);
+  const auto magnitude = hn::Set(bits, 0x7fffffffu), least = hn::Set(bits, (127u - 60) << 23);
+  // How far |v| is above 2^-60, in units of the last place; below, it wraps around.
+  const auto above = [&](auto v) OFL_SIMD_LAMBDA {
+    return hn::Sub(hn::And(hn::BitCast(bits, v), magnitude), least);
+  };
+  const auto most = hn::Set(bits, 120u << 23);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t four = 4 * lanes, block = 16 * four, fours = n / four * four;
+  double total = 1;
+  auto lower = hn::Set(wide, 1.0), upper = lower;
+  for (int64_t begin = 0; begin < fours; begin += block) {
+    const int64_t end = std::min(begin + block, fours);
+    auto farthest = hn::Zero(bits);
+    auto low = hn::Set(wide, 1.0), high = low;
+    for (const float* p = x + begin; p < x + end; p += four) {
+      const auto a = hn::Mul(hn::LoadU(d, p), hn::LoadU(d, p + lanes));
+      const auto b = hn::Mul(hn::LoadU(d, p + 2 * lanes), hn::LoadU(d, p + 3 * lanes));
+      farthest = hn::Max(farthest, hn::Max(above(a), above(b)));
+      const auto product = hn::Mul(a, b);
+      low = hn::Mul(low, hn::PromoteTo(wide, hn::LowerHalf(half, product)));
+      high = hn::Mul(high, hn::PromoteTo(wide, hn::UpperHalf(half, product)));
+    }
+    if (hn::AllTrue(bits, hn::Eq(hn::Max(farthest, most), most))) {
+      lower = hn::Mul(lower, low);
+      upper = hn::Mul(upper, high);
+    } else {
+      total *= FoldRow<ProdFold, double, float>(end - begin, x + begin);
+    }
+  }
+  total *= JoinedLanes<ProdFold>(wide, hn::Mul(lower, upper));
+  return fours == n ? total : total * FoldRow<ProdFold, double, float>(n - fours, x + fours);
 }
 
 template <class F, class C, class T>
@@ -296,8 +348,12 @@ ReduceLoops<float> NarrowLoops(Fold fold, DType dtype) {
 }
 ReduceLoops<double> NarrowDoubleLoops(Fold fold, DType dtype) {
   if (fold != Fold::kProd) return {};
-  return dtype == DType::kFloat32    ? LoopsOf<ProdFold, double, float>()
-         : dtype == DType::kFloat16  ? LoopsOf<ProdFold, double, float16>()
+  if (dtype == DType::kFloat32) {
+    ReduceLoops<double> loops = LoopsOf<ProdFold, double, float>();
+    loops.row = &FoldFloats;
+    return loops;
+  }
+  return dtype == DType::kFloat16    ? LoopsOf<ProdFold, double, float16>()
          : dtype == DType::kBFloat16 ? LoopsOf<ProdFold, double, bfloat16>()
                                      : ReduceLoops<double>{};
 }

@@ -39,7 +39,8 @@ struct FoldReducer : ReducerOf<C> {
 
   static constexpr bool kIsMax = kFold == Fold::kMax || kFold == Fold::kAbsMax;
   static constexpr bool kIsMin = kFold == Fold::kMin || kFold == Fold::kAbsMin;
-  static constexpr int64_t kRowElements = kIsMax || kIsMin ? INT64_MAX : kChunk;
+  static constexpr int64_t kRowElements =
+      kIsMax || kIsMin || kFold == Fold::kProd ? INT64_MAX : kChunk;  // sums in float are short
   static constexpr int64_t kTerms = kIsMax || kIsMin ? INT64_MAX : kTermsPerLane;
   static constexpr bool kAddsSeveral = true;
   DType Takes() const { return takes; }
