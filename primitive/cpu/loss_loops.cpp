@@ -95,6 +95,21 @@ void Loop(const LossChunk<C>& c, LossOrder, C* out) {
   });
 }
 
+// Both sides of beta and the choice, for which the compiler keeps to narrow vectors.
+template <bool kScaled, class C>
+void HuberLoop(const LossChunk<C>& c, LossOrder, C* out) {
+  const hn::ScalableTag<C> d;
+  const auto zero = hn::Zero(d), beta = hn::Set(d, c.a), bend = hn::Set(d, C(0.5) / c.a);
+  const auto lead = hn::Set(d, C(0.5) * c.a);
+  ForEachVector(d, static_cast<size_t>(c.n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto x = LoadUpTo(d, c.x + i, count, zero), t = LoadUpTo(d, c.t + i, count, zero);
+    const auto gap = hn::Sub(x, t), size = hn::Abs(gap);
+    const auto near = hn::Mul(hn::Mul(gap, gap), bend);
+    const auto y = hn::IfThenElse(hn::Lt(size, beta), near, hn::Sub(size, lead));
+    StoreUpTo(kScaled ? hn::Mul(beta, y) : y, d, out + i, count);
+  });
+}
+
 template <class C>
 LossLoop<C> Find(LossKind kind, LossOrder order) {
   const bool slope = order == LossOrder::kX;
@@ -102,6 +117,8 @@ LossLoop<C> Find(LossKind kind, LossOrder order) {
   if (kind == LossKind::kBceWithLogits) {
     return slope ? &Loop<BceWithLogits, true, C> : &Loop<BceWithLogits, false, C>;
   }
+  if (kind == LossKind::kSmoothL1) return slope ? nullptr : &HuberLoop<false, C>;
+  if (kind == LossKind::kHuber) return slope ? nullptr : &HuberLoop<true, C>;
   if (kind == LossKind::kBce) return slope ? nullptr : &Loop<Bce, false, C>;
   if (kind == LossKind::kSoftMargin) {
     return slope ? &Loop<SoftMargin, true, C> : &Loop<SoftMargin, false, C>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The losses made of exponentials and logarithms as vector loops; loss.cpp has those that the
-// compiler vectorises.
+// The losses made of exponentials, logarithms and choices as vector loops; loss.cpp has those that
+// the compiler vectorises.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct LossChunk {
 template <class C>
 using LossLoop = void (*)(const LossChunk<C>&, LossOrder, C* out);
 
-// bce_with_logits and soft_margin, their values and slopes by x, and bce's values; null for the
-// rest. For float and double.
+// bce_with_logits and soft_margin, their values and slopes by x, and the values of bce, huber and
+// smooth_l1; null for the rest. For float and double.
 template <class C>
 LossLoop<C> FindVectorLoss(LossKind kind, LossOrder order);
 
