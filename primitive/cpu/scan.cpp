@@ -127,17 +127,19 @@ void Rows(const F& step, const AxisSplit& s, bool reverse, int64_t offset) {
 // A row forwards. Few elements reach what is the extreme so far; the others repeat it.
 template <class T, bool kMin>
 void ExtremeRow(const Extreme<T, kMin>& step, int64_t axis, int64_t offset) {
-  constexpr int64_t kSteps = 8;  // after one that does, because more may follow
+  constexpr int64_t kLeast = 8, kMost = 64;
+  int64_t steps = kLeast;  // after one that does: the more, the more of them follow
   typename Extreme<T, kMin>::State state{};
   const T* x = step.x + offset;
   for (int64_t i = 0; i < axis;) {
-    for (const int64_t end = std::min(axis, i + kSteps); i < end; ++i) {
+    for (const int64_t end = std::min(axis, i + steps); i < end; ++i) {
       step(state, offset + i, i, i == 0);
     }
     const T bound = Narrow<T>(state.best);
     const int64_t end = step.next(x, i, axis, &bound);
     step.repeat(end - i, &bound, step.y + offset + i);
     step.repeat_place(end - i, &state.at, step.places + offset + i);
+    steps = end == i ? std::min(2 * steps, kMost) : kLeast;
     i = end;
   }
 }

@@ -93,8 +93,10 @@ class CpuSortValues final : public SortValues {
 };
 
 // So few are kept in order while the row is gone through, of which most elements are passed over by
-// whole vectors. One that comes in moves half of the kept ones.
+// whole vectors. One that comes in moves half of the kept ones; a row of which too many do, because
+// it rises or falls, is left to the selection.
 constexpr int64_t kFewKept = 16;
+constexpr int64_t MostThatComeIn(int64_t cols, int64_t k) { return 4 * k + cols / 8; }
 
 class CpuTopK final : public TopK {
  public:
@@ -128,7 +130,7 @@ class CpuTopK final : public TopK {
 
   template <class T, class Item>
   Item* Few(const Problem& p, const T* x, Item* items) const {
-    int64_t kept = 0;
+    int64_t kept = 0, left = MostThatComeIn(p.cols, p.k);
     for (int64_t i = 0; i < p.cols; ++i) {
       if (kept == p.k) {
         i = beyond_[p.largest](x, i, p.cols, x + items[kept - 1].place());
@@ -140,6 +142,7 @@ class CpuTopK final : public TopK {
       } else if (!(item < items[kept - 1])) {
         continue;
       }
+      if (--left < 0) return Select(p, x, items);
       int64_t at = kept - 1;
       for (; at > 0 && item < items[at - 1]; --at) items[at] = items[at - 1];
       items[at] = item;
