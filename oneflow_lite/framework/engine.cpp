@@ -278,17 +278,6 @@ class Pass {
   std::priority_queue<Ready> ready_;
 };
 
-StatusOr<Tensor> Full(const TensorSpec& spec, double value) {
-  static const OpExpr& full = OpBuilder("full")
-                                  .Output("out")
-                                  .Attr("shape")
-                                  .Attr("value")
-                                  .Attr("dtype")
-                                  .Attr("device")
-                                  .Get();
-  return Call(full, {}, {spec.shape.dims(), Scalar(value), spec.dtype, spec.device});
-}
-
 StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> grads, size_t i) {
   if (!grads.empty() && grads[i].defined()) {
     const Tensor& g = grads[i];
@@ -308,7 +297,7 @@ StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> gra
                  ": only one with a single element has a gradient of its own");
   }
   const GlobalScope scope(absl::MakeConstSpan(&output, 1));
-  return Full({output.shape(), output.dtype(), output.device(), true}, 1);
+  return FullOf({output.shape(), output.dtype(), output.device(), true}, 1);
 }
 
 Status AddRoots(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads, Pass* pass) {
@@ -341,7 +330,18 @@ StatusOr<Edge> EdgeOfInput(const char* function, absl::Span<const Tensor> inputs
 
 }  // namespace
 
-StatusOr<Tensor> ZerosOf(const TensorSpec& spec) { return Full(spec, 0); }
+StatusOr<Tensor> FullOf(const TensorSpec& spec, double value) {
+  static const OpExpr& full = OpBuilder("full")
+                                  .Output("out")
+                                  .Attr("shape")
+                                  .Attr("value")
+                                  .Attr("dtype")
+                                  .Attr("device")
+                                  .Get();
+  return Call(full, {}, {spec.shape.dims(), Scalar(value), spec.dtype, spec.device});
+}
+
+StatusOr<Tensor> ZerosOf(const TensorSpec& spec) { return FullOf(spec, 0); }
 
 Status AddPassEnd(PassEnd end) {
   if (passes_here.depth == 0) {

@@ -24,7 +24,8 @@ Tensor LeafOf(const Node& node);
 StatusOr<Tensor> CloneTensor(const Tensor& t);
 StatusOr<Tensor> AddTensors(const Tensor& a, const Tensor& b);
 
-// Of that shape, dtype and device.
+// Of that shape, dtype and device, each element `value`, or 0.
+StatusOr<Tensor> FullOf(const TensorSpec& spec, double value);
 StatusOr<Tensor> ZerosOf(const TensorSpec& spec);
 
 // In-place change of `self` recorded as `node` (autograd's stage has checked that it may be):

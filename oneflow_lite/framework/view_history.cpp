@@ -4,22 +4,43 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/engine.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::autograd {
 namespace {
 
-// Geometry of a view relative to a contiguous tensor of the base's shape.
+// What both a base and a view of it are views of: the base itself where it is contiguous, else the
+// stretch of storage from its first element to its last, as one dim.
+struct Frame {
+  Dims shape;
+  Dims base_shape, base_strides;  // the base in the stretch; no strides where it is the frame
+};
+
+// A view in its frame.
 struct ViewInBase {
+  Frame frame;
   Dims shape, strides;
   int64_t offset;
 };
+
+Frame FrameOf(const Tensor& base) {
+  const Dims shape = base.shape().dims();
+  if (base.is_contiguous()) return {shape, shape, Dims()};
+  int64_t last = 0;
+  for (int d = 0; d < base.ndim(); ++d) last += base.strides()[d] * (shape[d] - 1);
+  return {Dims{last + 1}, shape, base.strides()};
+}
+
 StatusOr<ViewInBase> RelativeView(const Tensor& view, const Tensor& base) {
-  if (!base.is_contiguous()) {
-    return Error(ErrorKind::kNotImplemented,
-                 "in-place change of a view of a non-contiguous tensor cannot be recorded; clone "
-                 "the base first");
+  for (int d = 0; d < base.ndim(); ++d) {
+    if (base.strides()[d] == 0 && base.shape()[d] > 1) {
+      return Error(ErrorKind::kNotImplemented,
+                   "in-place change of a view of an expanded tensor cannot be recorded; clone the "
+                   "base first");
+    }
   }
-  return ViewInBase{view.shape().dims(), view.strides(), view.offset() - base.offset()};
+  return ViewInBase{FrameOf(base), view.shape().dims(), view.strides(),
+                    view.offset() - base.offset()};
 }
 
 const OpExpr& AsStrided() {
@@ -45,6 +66,24 @@ const OpExpr& AsStridedBackward() {
   return op;
 }
 
+// Zeros of the frame with `grad` put in as the view.
+StatusOr<Tensor> IntoFrame(const Tensor& grad, const ViewInBase& view) {
+  return Call(AsStridedBackward(), {grad},
+              {view.frame.shape, view.shape, view.strides, view.offset});
+}
+
+const Dims kContiguous;  // no strides to tell the gradient
+
+// A contiguous gradient of the base as one of the frame, and back.
+StatusOr<Tensor> FrameFromBase(const Tensor& grad, const Frame& frame) {
+  if (frame.base_strides.empty()) return grad;
+  return IntoFrame(grad, {frame, frame.base_shape, frame.base_strides, 0});
+}
+StatusOr<Tensor> BaseFromFrame(const Tensor& grad, const Frame& frame) {
+  if (frame.base_strides.empty()) return grad;
+  return Call(AsStrided(), {grad}, {frame.base_shape, frame.base_strides, int64_t{0}, kContiguous});
+}
+
 // Adds up what flowed back to the elements that an expanded view shows several times.
 StatusOr<Tensor> SumRepeated(Tensor grad, ViewInBase* view) {
   static const OpExpr& sum =
@@ -57,59 +96,64 @@ StatusOr<Tensor> SumRepeated(Tensor grad, ViewInBase* view) {
   return grad;
 }
 
-const Dims kContiguous;  // no strides to tell the gradient
-
 // History of a view that was cut anew from a changed base.
 class ViewNode final : public Node {
  public:
-  ViewNode(ViewInBase view, Dims base_shape)
-      : view_(std::move(view)), base_shape_(std::move(base_shape)) {}
+  explicit ViewNode(ViewInBase view) : view_(std::move(view)) {}
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     ViewInBase view = view_;
     OFL_ASSIGN_OR_RETURN(Tensor g, SumRepeated(grads[0], &view));
-    OFL_ASSIGN_OR_RETURN(
-        g, Call(AsStridedBackward(), {g}, {base_shape_, view.shape, view.strides, view.offset}));
+    OFL_ASSIGN_OR_RETURN(g, IntoFrame(g, view));
+    OFL_ASSIGN_OR_RETURN(g, BaseFromFrame(g, view.frame));
     return TensorList{std::move(g)};
   }
   std::string name() const override { return "as_strided_backward"; }
 
  private:
   ViewInBase view_;
-  Dims base_shape_;
 };
 
 // History of a base after an in-place op on a view of it: the region under the view goes through
 // the op's node, the rest passes.
 class ViewUpdate final : public Node {
  public:
-  ViewUpdate(ViewInBase view, Dims base_shape, Ref<Node> inner)
-      : view_(std::move(view)), base_shape_(std::move(base_shape)), inner_(std::move(inner)) {}
+  ViewUpdate(ViewInBase view, Ref<Node> inner) : view_(std::move(view)), inner_(std::move(inner)) {}
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     OFL_ASSIGN_OR_RETURN(Tensor grad, CloneTensor(grads[0]));
+    OFL_ASSIGN_OR_RETURN(grad, FrameFromBase(grad, view_.frame));
     OFL_ASSIGN_OR_RETURN(
         Tensor region,
         Call(AsStrided(), {grad}, {view_.shape, view_.strides, view_.offset, kContiguous}));
     OFL_ASSIGN_OR_RETURN(TensorList result, inner_->Backward({region}));
-    // Base gradient = grad with the region replaced by the op's gradient for its old value:
-    // grad - pad(region) + pad(result[0]).
-    static const OpExpr& sub = OpBuilder("sub").Input("a").Input("b").Output("out").Get();
-    const Attrs pad{base_shape_, view_.shape, view_.strides, view_.offset};
-    OFL_ASSIGN_OR_RETURN(Tensor hole, Call(AsStridedBackward(), {region}, pad));
-    OFL_ASSIGN_OR_RETURN(Tensor base_grad, Call(sub, {grad, hole}));
-    if (result[0].defined()) {
-      OFL_ASSIGN_OR_RETURN(Tensor filled, Call(AsStridedBackward(), {result[0]}, pad));
-      OFL_ASSIGN_OR_RETURN(base_grad, AddTensors(base_grad, filled));
-    }
-    result[0] = std::move(base_grad);
+    OFL_ASSIGN_OR_RETURN(grad, Replaced(grad, region, result[0]));
+    OFL_ASSIGN_OR_RETURN(result[0], BaseFromFrame(grad, view_.frame));
     return result;
   }
   void ReleaseSaved() override { inner_->ReleaseSaved(); }
   std::string name() const override { return "view_update(" + inner_->name() + ")"; }
 
  private:
+  // `grad` with `inside` (undefined: zeros) in place of the region under the view. It is chosen and
+  // not subtracted: what the region held may be infinite.
+  StatusOr<Tensor> Replaced(const Tensor& grad, const Tensor& region, const Tensor& inside) const {
+    static const OpExpr& where =
+        OpBuilder("where").Input("condition").Input("input").Input("other").Output("out").Get();
+    const GlobalScope scope(absl::MakeConstSpan(&region, 1));
+    Tensor filled;
+    if (inside.defined()) {
+      OFL_ASSIGN_OR_RETURN(filled, IntoFrame(inside, view_));
+      if (region.numel() == grad.numel()) return filled;
+    } else {
+      OFL_ASSIGN_OR_RETURN(filled, ZerosOf({Shape{}, grad.dtype(), grad.device()}));
+    }
+    OFL_ASSIGN_OR_RETURN(Tensor covered,
+                         FullOf({region.shape(), DType::kBool, region.device()}, 1));
+    OFL_ASSIGN_OR_RETURN(covered, IntoFrame(covered, view_));
+    return Call(where, {covered, filled, grad});
+  }
+
   ViewInBase view_;
-  Dims base_shape_;
   Ref<Node> inner_;
 };
 
@@ -123,7 +167,7 @@ Status RebaseHistory(const Tensor& self, Ref<Node> node) {
   }
   const Tensor base = meta.base;
   OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(self, base));
-  auto update = MakeRef<ViewUpdate>(view, base.shape().dims(), node);
+  auto update = MakeRef<ViewUpdate>(std::move(view), node);
   update->edges = node->edges;
   update->edges[0] = GradientEdge(base);
   update->stream = node->stream;
@@ -139,7 +183,7 @@ Status RefreshView(const Tensor& t) {
   Edge edge = GradientEdge(meta->base);
   if (!edge.node) return OkStatus();
   OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(t, meta->base));
-  auto node = MakeRef<ViewNode>(std::move(view), meta->base.shape().dims());
+  auto node = MakeRef<ViewNode>(std::move(view));
   node->edges.push_back(std::move(edge));
   SetHistory(t, std::move(node), 0);
   return OkStatus();
