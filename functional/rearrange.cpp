@@ -199,7 +199,7 @@ StatusOr<TensorList> UnravelIndex(const Tensor& indices, absl::Span<const int64_
     if (size < 0) return BadValue(kName, "a size of shape", absl::StrCat(size), "at least 0");
   }
   TensorList places(shape.size());
-  Tensor rest = indices;
+  OFL_ASSIGN_OR_RETURN(Tensor rest, Cast(indices, DType::kInt64));
   for (size_t d = shape.size(); d-- > 0;) {
     OFL_ASSIGN_OR_RETURN(places[d], Remainder(rest, Scalar(shape[d])));
     OFL_ASSIGN_OR_RETURN(rest, FloorDivide(rest, Scalar(shape[d])));

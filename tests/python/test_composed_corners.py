@@ -217,3 +217,11 @@ def test_splits_at_places_in_tensors():
     ]
     assert len(flow.tensor_split(x, flow.tensor(2), 1)) == 2
     assert [p.shape for p in flow.hsplit(x, [2])] == [(2, 2), (2, 3)]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32"])
+def test_unravel_index_counts_in_int64(dtype):
+    places = flow.tensor([0, 100], dtype=getattr(flow, dtype))
+    rows, cols = flow.unravel_index(places, (70000, 300))
+    assert rows.dtype is cols.dtype is flow.int64
+    assert rows.tolist() == [0, 0] and cols.tolist() == [0, 100]
