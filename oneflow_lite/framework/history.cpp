@@ -150,7 +150,11 @@ Status SetRequiresGrad(const Tensor& t, bool value) {
   return OkStatus();
 }
 
-bool IsLeaf(const Tensor& t) { return !GradFn(t); }
+// A view of a base that got a history after the view was cut is none.
+bool IsLeaf(const Tensor& t) {
+  const AutogradMeta* meta = Find(t);
+  return !meta || (!meta->grad_fn && (meta->requires_grad || !RequiresGrad(t)));
+}
 
 Tensor Grad(const Tensor& t) {
   const AutogradMeta* meta = Find(t);

@@ -99,3 +99,12 @@ def test_a_view_of_an_expanded_tensor_is_refused():
     y = flow.zeros(3).expand(2, 3).detach()
     with pytest.raises(NotImplementedError, match="a view of an expanded tensor"):
         y[0].mul_(s)
+
+
+def test_a_view_is_no_leaf_once_its_base_has_a_history():
+    base = flow.zeros(2, 3)
+    view, row = base.view(6), base[0]
+    assert view.is_leaf
+    row.mul_(flow.ones([], requires_grad=True))
+    assert view.requires_grad and not view.is_leaf and not row.is_leaf and not base.is_leaf
+    assert flow.zeros(2).is_leaf and flow.zeros(2, requires_grad=True).is_leaf
