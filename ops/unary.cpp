@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "functional/binary_math.h"
+#include "functional/creation.h"
 #include "functional/select.h"
 #include "functional/special.h"
 #include "functional/unary_table.h"
@@ -188,7 +189,10 @@ SavePlan PlanOf(const UnaryRow& row) {
 }
 
 Status SetGradient(GradContext& c, const UnaryRow& row, const OpExpr* backward) {
-  if (row.gradient == UnaryRow::kZero) return c.Set(0, Mul(c.grad(0), Scalar(0)));
+  if (row.gradient == UnaryRow::kZero) {  // whatever flows back: infinity times 0 is NaN
+    const Tensor& dy = c.grad(0);
+    return c.Set(0, functional::Zeros(dy.shape().dims(), dy.dtype(), dy.device()));
+  }
   if (row.gradient == UnaryRow::kFormula) return c.Set(0, FormulaOf(row.name)->gradient(c));
   const Tensor& saved = row.gradient == UnaryRow::kFromInput ? c.input(0) : c.output(0);
   return c.Set(0, Call(*backward, {c.grad(0), saved}, c.attrs()));

@@ -361,3 +361,26 @@ def test_an_op_s_gradient_is_checked_where_it_comes(name):
     x = leaf([1.0, 2.0], flow.float32)
     flow.ops.gradient_corners.odd(x).sum().backward()
     assert x.grad.tolist() == [2, 2]
+
+
+# ---------------------------------------------------------------------------------------------
+# A slope that is 0 everywhere is 0 for an infinite gradient too.
+
+FLAT = {
+    "floor": (lambda x: x.floor(), 0.2),
+    "ceil": (lambda x: x.ceil(), -0.2),
+    "trunc": (lambda x: x.trunc(), 0.2),
+    "round": (lambda x: x.round(), 0.2),
+    "round to a decimal": (lambda x: x.round(decimals=1), 0.02),
+    "sign": (lambda x: x.sign(), 0.0),
+}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_a_flat_function_has_the_gradient_0_before_an_infinite_slope(name):
+    function, at = FLAT[name]
+    x = leaf([at, 3.0])
+    y = function(x)
+    assert y[0].item() == 0
+    y.sqrt().sum().backward()
+    assert x.grad.tolist() == [0, 0]
