@@ -200,11 +200,14 @@ struct AttrEntry {
 // Whether backward can do with the output, which it then keeps.
 using OutputSuffices = bool (*)(const Attrs& attrs, bool in_place);
 bool Never(const Attrs&, bool) { return false; }
-bool Always(const Attrs&, bool) { return true; }
+// The input is kept where there is one, as in PyTorch: the result may be changed in place then.
+bool InPlace(const Attrs&, bool in_place) { return in_place; }
 // A result that is not positive comes from what is not.
-bool OfSlopeNotBelow0(const Attrs& a, bool) { return a.get<double>(0) >= 0; }
-bool OfValueBelow(const Attrs& a, bool) {
-  return a.get<Scalar>(1).to<double>() <= 0 && a.get<Scalar>(0).to<double>() >= 0;
+bool InPlaceOfSlopeNotBelow0(const Attrs& a, bool in_place) {
+  return in_place && a.get<double>(0) >= 0;
+}
+bool InPlaceOfValueBelow(const Attrs& a, bool in_place) {
+  return in_place && a.get<Scalar>(1).to<double>() <= 0 && a.get<Scalar>(0).to<double>() >= 0;
 }
 // The output has lost digits that the slope far below 0 needs; in place there is nothing better.
 bool InPlaceOfAlphaNotBelow0(const Attrs& a, bool in_place) {
@@ -234,9 +237,9 @@ constexpr ActivationEntry kActivations[] = {
     {"hardsigmoid", "(x + 3) / 6, not below 0 and not above 1.", kFloatingSet, {}, Never,
      SlopeOf("hardsigmoid_backward"), true},
     {"hardtanh", "Each element, not below min_val and not above max_val.", kNumericSet,
-     {{"min_val", kScalar}, {"max_val", kScalar}}, Always, SlopeOf("hardtanh_backward"), true},
+     {{"min_val", kScalar}, {"max_val", kScalar}}, InPlace, SlopeOf("hardtanh_backward"), true},
     {"leaky_relu", "x where x > 0, else negative_slope times it.", kFloatingSet,
-     {{"negative_slope"}}, OfSlopeNotBelow0, SlopeOf("leaky_relu_backward"), true},
+     {{"negative_slope"}}, InPlaceOfSlopeNotBelow0, SlopeOf("leaky_relu_backward"), true},
     {"elu", "x scale where x > 0, else alpha (exp(input_scale x) - 1).", kFloatingSet,
      {{"alpha"}, {"scale"}, {"input_scale"}}, InPlaceOfAlphaNotBelow0, SlopeOf("elu_backward"),
      true, SlopeOf("elu_backward_of_output")},
@@ -250,11 +253,11 @@ constexpr ActivationEntry kActivations[] = {
      SlopeOf("tanhshrink_backward")},
     {"softshrink", "Each element moved by lambd towards 0, and 0 where that passes it.",
      kFloatingSet, {{"lambd"}}, Never, SlopeOf("shrink_backward")},
-    {"hardshrink", "x where |x| > lambd, else 0.", kFloatingSet, {{"lambd"}}, OfSlopeNotBelow0,
+    {"hardshrink", "x where |x| > lambd, else 0.", kFloatingSet, {{"lambd"}}, Never,
      SlopeOf("shrink_backward")},
     {"threshold", "x where x > threshold, else value.", kNumericSet,
-     {{"threshold", kScalar}, {"value", kScalar}}, OfValueBelow, SlopeOf("threshold_backward"),
-     true},
+     {{"threshold", kScalar}, {"value", kScalar}}, InPlaceOfValueBelow,
+     SlopeOf("threshold_backward"), true},
 };
 // clang-format on
 

@@ -54,8 +54,7 @@ def outside(lambd):
 
 SELU = (1.0507009873554805 * 1.6732632423543772, 1.0507009873554805)
 # function, the formula and its slope in float64, what backward keeps, and keeps in place (None:
-# there is no such form). PyTorch keeps one tensor too: where this says "y" and "x", the output or
-# the input.
+# there is no such form): "x" is the input, as in PyTorch, and "y" the output.
 CASES = {
     "silu": (F.silu, lambda x: x * sigmoid(x), silu_slope, "x", "x"),
     "mish": (F.mish, lambda x: x * np.tanh(softplus(x, 1.0, np.inf)), mish_slope, "x", "x"),
@@ -66,12 +65,12 @@ CASES = {
                   "x", "x"),
     "relu": (F.relu, lambda x: np.where(x < 0, 0.0, x), lambda x: np.where(x <= 0, 0.0, 1.0),
              "y", "y"),
-    "relu6": (F.relu6, lambda x: np.clip(x, 0, 6), between(0, 6), "y", "y"),
+    "relu6": (F.relu6, lambda x: np.clip(x, 0, 6), between(0, 6), "x", "y"),
     "hardtanh": (lambda x, **k: F.hardtanh(x, -0.5, 2.0, **k), lambda x: np.clip(x, -0.5, 2),
-                 between(-0.5, 2), "y", "y"),
+                 between(-0.5, 2), "x", "y"),
     "leaky_relu": (lambda x, **k: F.leaky_relu(x, 0.1, **k),
                    lambda x: np.where(x > 0, x, x * 0.1), lambda x: np.where(x > 0, 1.0, 0.1),
-                   "y", "y"),
+                   "x", "y"),
     "leaky_relu < 0": (lambda x, **k: F.leaky_relu(x, -0.5, **k),
                        lambda x: np.where(x > 0, x, x * -0.5),
                        lambda x: np.where(x > 0, 1.0, -0.5), "x", "x"),
@@ -92,14 +91,14 @@ CASES = {
     "tanhshrink": (F.tanhshrink, tanhshrink, lambda x: np.tanh(x) ** 2, "x", None),
     "softshrink": (F.softshrink, lambda x: np.where(np.abs(x) <= 0.5, 0, x - np.copysign(0.5, x)),
                    outside(0.5), "x", None),
-    "hardshrink": (F.hardshrink, lambda x: np.where(np.abs(x) <= 0.5, 0, x), outside(0.5), "y",
+    "hardshrink": (F.hardshrink, lambda x: np.where(np.abs(x) <= 0.5, 0, x), outside(0.5), "x",
                    None),
     "threshold": (lambda x, **k: F.threshold(x, 0.1, 20.0, **k),
                   lambda x: np.where(x <= np.float32(0.1), 20.0, x),
                   lambda x: np.where(x <= np.float32(0.1), 0.0, 1.0), "x", "x"),
     "threshold <= 0": (lambda x, **k: F.threshold(x, 0.5, -1.0, **k),
                        lambda x: np.where(x <= 0.5, -1.0, x),
-                       lambda x: np.where(x <= 0.5, 0.0, 1.0), "y", "y"),
+                       lambda x: np.where(x <= 0.5, 0.0, 1.0), "x", "y"),
 }  # fmt: skip
 by_name = pytest.mark.parametrize("name", CASES)
 IN_PLACE = [name for name, case in CASES.items() if case[4] is not None]

@@ -384,3 +384,28 @@ def test_a_flat_function_has_the_gradient_0_before_an_infinite_slope(name):
     assert y[0].item() == 0
     y.sqrt().sum().backward()
     assert x.grad.tolist() == [0, 0]
+
+
+# ---------------------------------------------------------------------------------------------
+# These keep their input for backward: the result may be changed in place.
+
+KEEP_INPUT = {
+    "leaky_relu": lambda x: F.leaky_relu(x, 0.5),
+    "hardtanh": lambda x: F.hardtanh(x, -0.5, 0.5),
+    "relu6": F.relu6,
+    "hardshrink": lambda x: F.hardshrink(x, 0.25),
+    "threshold": lambda x: F.threshold(x, 0.1, 0.0),
+    "elu": F.elu,
+}
+
+
+@pytest.mark.parametrize("name", KEEP_INPUT)
+def test_the_result_may_be_changed_in_place(name):
+    values = [-1.0, -0.3, 0.2, 0.4, 2.0]
+    x, same = leaf(values), leaf(values)
+    y = KEEP_INPUT[name](x)
+    y += 3
+    y.mul_(2)
+    y.sum().backward()
+    (KEEP_INPUT[name](same) * 2).sum().backward()
+    assert x.grad.tolist() == same.grad.tolist()
