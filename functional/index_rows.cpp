@@ -262,7 +262,8 @@ StatusOr<Tensor> SelectInOrder(const Tensor& x, int64_t axis, const Tensor& plac
 StatusOr<Tensor> SelectPlaces(const Tensor& x, int64_t dim, const Tensor& index, bool from_end) {
   if (!x.defined()) return NotDefined("index_select", "input");
   if (!index.defined()) return NotDefined("index_select", "index");
-  return SelectInOrder(x, dim, index, -1, from_end);
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("index_select", dim, x));
+  return SelectInOrder(x, axis, index, -1, from_end);
 }
 
 StatusOr<Tensor> IndexSelect(const Tensor& x, int64_t dim, const Tensor& selected) {

@@ -34,7 +34,7 @@ OFL_API StatusOr<Tensor> IndexFillInto(const Tensor& self, int64_t dim, const Te
 // if `from_end`) along dim, in x's dtype, rounded once; those with the place `skipped` go nowhere.
 OFL_API StatusOr<Tensor> IndexSum(const Tensor& x, int64_t dim, const Tensor& index, int64_t size,
                                   int64_t skipped = -1, bool from_end = false);
-// IndexSelect by a 1-D index of int64, negative places from the end if `from_end`. 0 <= dim.
+// IndexSelect by a 1-D index of int64, negative places from the end if `from_end`.
 OFL_API StatusOr<Tensor> SelectPlaces(const Tensor& x, int64_t dim, const Tensor& index,
                                       bool from_end);
 // x[index] for places (integers) of dim 0, of any shape, negative ones from the end.

@@ -8,6 +8,7 @@
 #include "framework_testing.h"
 #include "functional/binary.h"
 #include "functional/creation.h"
+#include "functional/index_rows.h"
 #include "functional/matmul.h"
 #include "functional/reduce.h"
 #include "functional/softmax.h"
@@ -186,6 +187,16 @@ TEST(Softmax, AxesInMemoryAndInOrderAgree) {
     const Tensor rows = F::Contiguous(F::Transpose(x, dim, 2).value()).value();
     ExpectList(F::Softmax(x, dim).value(),
                ToList(F::Softmax(F::Transpose(rows, dim, 2).value(), dim).value()));
+  }
+}
+
+TEST(SelectPlaces, ADimThatIsNotThereIsAnErrorInEveryOrder) {
+  const Tensor x = FromList({2, 3}, {1, 2, 3, 4, 5, 6}), index = *F::Arange(Scalar(2));
+  for (const Tensor& in : {x, *F::Transpose(x, 0, 1)}) {
+    for (const int64_t dim : {int64_t{2}, int64_t{-3}, int64_t{1} << 40}) {
+      EXPECT_EQ(KindOf(F::SelectPlaces(in, dim, index, true).status()), ErrorKind::kIndex) << dim;
+    }
+    EXPECT_EQ(F::SelectPlaces(in, -1, index, true)->shape(), (Shape{in.shape()[0], 2}));
   }
 }
 
