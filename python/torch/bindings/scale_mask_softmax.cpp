@@ -61,8 +61,7 @@ Tensor Expanded(const Tensor& mask, const TensorInfo& x) {
   std::array<StableIValue, 3> stack{torch::stable::detail::from(mask),
                                     torch::stable::detail::from(sizes),
                                     torch::stable::detail::from(false)};
-  STABLE_TORCH_ERROR_CODE_CHECK(
-      torch_call_dispatcher("aten::expand", "", stack.data(), TORCH_ABI_VERSION));
+  Ok(torch_call_dispatcher("aten::expand", "", stack.data(), TORCH_ABI_VERSION));
   return Copied(torch::stable::detail::to<Tensor>(stack[0]));
 }
 

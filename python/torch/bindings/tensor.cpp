@@ -36,14 +36,13 @@ const DTypeTable& DTypes() {
   return table;
 }
 
+}  // namespace
+
 void Ok(AOTITorchError error) {
   if (error != AOTI_TORCH_SUCCESS) [[unlikely]] {
     throw std::runtime_error("oneflow_lite_torch: PyTorch refused a call of its stable ABI");
   }
 }
-
-}  // namespace
-
 void Fail(const Status& status) { throw std::runtime_error(std::string(status.message())); }
 
 TensorInfo::TensorInfo(const Tensor& t) {

@@ -26,6 +26,8 @@ inline void Check(const Status& status) {
   if (!status.ok()) [[unlikely]]
     Fail(status);
 }
+// Throws where a function of the stable ABI failed.
+void Ok(AOTITorchError error);
 // A RuntimeError of that text.
 template <class... Parts>
 void Require(bool condition, const Parts&... parts) {
