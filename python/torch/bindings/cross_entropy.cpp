@@ -35,6 +35,13 @@ struct LossCall {
   CrossEntropyShape shape;
 };
 
+// Targets without gaps: as they are, or copied.
+const int64_t* Dense(const Tensor& targets, const TensorInfo& info, OptionalTensor* copy) {
+  if (IsContiguous(info)) return static_cast<const int64_t*>(info.data);
+  *copy = Copied(targets);
+  return static_cast<const int64_t*>((*copy)->data());
+}
+
 // A list of numbers: of those, or of one.
 int64_t StepOf(const TensorInfo& t) { return t.ndim == 0 || t.numel() == 1 ? 0 : t.strides[0]; }
 
@@ -70,14 +77,14 @@ std::tuple<Tensor, Tensor> CrossEntropyForward(const Tensor& logits, const Tenso
   const int64_t sizes[2] = {call.shape.rows, 2};
   Tensor loss = Empty(sizes, 1, compute, call.x.device);
   Tensor stats = Empty(sizes, 2, compute, call.x.device);
-  if (call.shape.rows == 0) return {loss, stats};
+  if (call.shape.rows == 0) return {std::move(loss), std::move(stats)};
   CurrentStream stream(call.x.device, invariant);
   const auto& forward = RowPrimitive<CrossEntropy>(invariant, call.x.device,
                                                    {.dtype = call.x.dtype}, call.shape.classes);
   const Workspace workspace(call.x.device, forward.WorkspaceBytes(stream, call.shape));
-  Check(forward.Launch(stream, call.shape, call.x.data, call.targets(), loss.mutable_data_ptr(),
-                       stats.mutable_data_ptr(), workspace.data()));
-  return {loss, stats};
+  Check(forward.Launch(stream, call.shape, call.x.data, call.targets(), loss.data(), stats.data(),
+                       workspace.data()));
+  return {std::move(loss), std::move(stats)};
 }
 
 Tensor CrossEntropyGradient(const Tensor& logits, const Tensor& targets, const Tensor& stats,
@@ -96,8 +103,8 @@ Tensor CrossEntropyGradient(const Tensor& logits, const Tensor& targets, const T
   CurrentStream stream(call.x.device);
   const auto& backward =
       Primitive<CrossEntropyBackward>(call.x.device.type, {.dtype = call.x.dtype});
-  Check(backward.Launch(stream, call.shape, call.x.data, call.targets(), stats.data_ptr(), d.data,
-                        StepOf(d), dx.mutable_data_ptr()));
+  Check(backward.Launch(stream, call.shape, call.x.data, call.targets(), stats.data(), d.data,
+                        StepOf(d), dx.data()));
   return dx;
 }
 
@@ -111,7 +118,8 @@ Tensor CrossEntropyReplace(const Tensor& logits, const Tensor& targets, const Op
     CopyInto(logits, copy);
     return loss;
   }
-  const Tensor dense = Contiguous(targets);
+  OptionalTensor copy;
+  const int64_t* const target = Dense(targets, call.target, &copy);
   const int64_t rows = call.shape.rows;
   Tensor loss = Empty(&rows, 1, ComputeType(call.x.dtype), call.x.device);
   if (rows == 0) return loss;
@@ -124,41 +132,39 @@ Tensor CrossEntropyReplace(const Tensor& logits, const Tensor& targets, const Op
   const auto& in_place = RowPrimitive<CrossEntropyInPlace>(
       invariant, call.x.device, {.dtype = call.x.dtype}, call.shape.classes);
   const Workspace workspace(call.x.device, in_place.WorkspaceBytes(stream, call.shape));
-  Check(in_place.Launch(
-      stream, call.shape, call.x.data, static_cast<const int64_t*>(dense.data_ptr()),
-      scale ? scale->data_ptr() : nullptr, loss.mutable_data_ptr(), workspace.data()));
+  Check(in_place.Launch(stream, call.shape, call.x.data, target, scale ? scale->data() : nullptr,
+                        loss.data(), workspace.data()));
   return loss;
 }
 
 Tensor MeanWeightOf(const Tensor& targets, int64_t ignore_index, ScalarType dtype) {
-  const Tensor dense = Contiguous(targets);
-  const TensorInfo target(dense);
+  const TensorInfo target(targets);
+  OptionalTensor copy;
   const DType compute = ComputeDType(dtype);
   Tensor weight = Empty(nullptr, 0, compute, target.device);
   CurrentStream stream(target.device);
   const auto& mean = Primitive<MeanWeight>(target.device.type, {.dtype = compute});
-  Check(mean.Launch(stream, target.numel(), ignore_index, static_cast<const int64_t*>(target.data),
-                    weight.mutable_data_ptr()));
+  Check(mean.Launch(stream, target.numel(), ignore_index, Dense(targets, target, &copy),
+                    weight.data()));
   return weight;
 }
 
 std::tuple<Tensor, Tensor> ReduceLossOf(const Tensor& losses, const OptionalTensor& targets,
                                         int64_t ignore_index, ScalarType dtype) {
   const TensorInfo loss(losses);
-  const OptionalTensor dense = targets ? OptionalTensor(Contiguous(*targets)) : OptionalTensor();
+  OptionalTensor copy;
   const DType result = ResultDType(dtype);
   Tensor value = Empty(nullptr, 0, result, loss.device);
   Tensor weight = Empty(nullptr, 0, ComputeType(result), loss.device);
   static constexpr int64_t kNoTarget = 0;  // where there are none, but a mean is asked for
-  const int64_t* target = !dense ? nullptr
-                          : loss.numel() == 0
-                              ? &kNoTarget
-                              : static_cast<const int64_t*>(TensorInfo(*dense).data);
+  const int64_t* target = !targets            ? nullptr
+                          : loss.numel() == 0 ? &kNoTarget
+                                              : Dense(*targets, TensorInfo(*targets), &copy);
   CurrentStream stream(loss.device);
   const auto& reduce = Primitive<ReduceLoss>(loss.device.type, {.dtype = result});
-  Check(reduce.Launch(stream, loss.numel(), ignore_index, loss.data, target,
-                      value.mutable_data_ptr(), weight.mutable_data_ptr()));
-  return {value, weight};
+  Check(reduce.Launch(stream, loss.numel(), ignore_index, loss.data, target, value.data(),
+                      weight.data()));
+  return {std::move(value), std::move(weight)};
 }
 
 void ScaleRowsOf(const Tensor& input, const Tensor& factor) {

@@ -78,18 +78,13 @@ void* ToPython(const Tensor& t) {
 void* MaybeToPython(const OptionalTensor& t) { return t ? ToPython(*t) : nullptr; }
 
 // What the dispatcher looks at for the kernels: other devices, tensors without memory.
-void CheckHere(const Tensor& t, const TensorInfo& x) {
-  int32_t device;
-  if (aoti_torch_get_device_type(t.get(), &device) != AOTI_TORCH_SUCCESS ||
-      (device != aoti_torch_device_type_cpu() && device != aoti_torch_device_type_cuda()) ||
-      !x.known || !x.data) {
-    throw NotHere();
-  }
+void CheckHere(const TensorInfo& x) {
+  if (!x.placed || !x.known || !x.data) throw NotHere();
 }
 // Rows of one element and others that lie apart may be views of complex numbers, whose sign is a
 // flag.
-void CheckPlain(const Tensor& t, const TensorInfo& x) {
-  CheckHere(t, x);
+void CheckPlain(const TensorInfo& x) {
+  CheckHere(x);
   if ((SizeOf(x.dtype) == 2 && is_cast()) || x.ndim == 0 || x.sizes[x.ndim - 1] < 2 ||
       !IsContiguous(x)) {
     throw NotHere();
@@ -99,11 +94,10 @@ bool IsBeside(const TensorInfo& a, const TensorInfo& b) {
   return a.device.type == b.device.type && a.device.index == b.device.index;
 }
 
-void CheckColumn(const OptionalTensor& t, int64_t cols) {
-  if (!t) return;
-  const TensorInfo column(*t);
-  CheckPlain(*t, column);
-  if (column.ndim != 1 || column.sizes[0] != cols) throw NotHere();
+void CheckColumn(const std::optional<TensorInfo>& column, int64_t cols) {
+  if (!column) return;
+  CheckPlain(*column);
+  if (column->ndim != 1 || column->sizes[0] != cols) throw NotHere();
 }
 
 bool AreAlike(const TensorInfo& a, const TensorInfo& b) {
@@ -112,7 +106,7 @@ bool AreAlike(const TensorInfo& a, const TensorInfo& b) {
 // `count` numbers that were found of x, or one for all rows.
 void CheckNumbers(const Tensor& t, const TensorInfo& x, int64_t count) {
   const TensorInfo numbers(t);
-  CheckHere(t, numbers);
+  CheckHere(numbers);
   if (numbers.dtype != oneflow_lite::ComputeType(x.dtype) || numbers.numel() != count ||
       !IsBeside(numbers, x) || !IsContiguous(numbers)) {
     throw NotHere();
@@ -120,10 +114,9 @@ void CheckNumbers(const Tensor& t, const TensorInfo& x, int64_t count) {
 }
 
 // Logits of which all rows are plain, and their targets.
-void CheckLogits(const Tensor& x, const TensorInfo& logits, const Tensor& t) {
-  const TensorInfo target(t);
-  CheckPlain(x, logits);
-  CheckHere(t, target);
+void CheckLogits(const TensorInfo& logits, const TensorInfo& target) {
+  CheckPlain(logits);
+  CheckHere(target);
   if (logits.ndim != 2 || target.dtype != oneflow_lite::DType::kInt64 || target.ndim != 1 ||
       target.sizes[0] != logits.sizes[0] || !IsBeside(target, logits)) {
     throw NotHere();
@@ -177,7 +170,7 @@ OFL_DIRECT ofl_direct_softmax(void* x, int64_t dim, int log, int invariant, void
   return Guarded([&] {
     const Tensor input = FromPython(x);
     const TensorInfo info(input);
-    CheckPlain(input, info);
+    CheckPlain(info);
     Tensor result = [&] {
       const Unlocked unlocked(info.numel() >= kMuch);
       return SoftmaxOf(input, info, dim, log, false, invariant);
@@ -191,12 +184,12 @@ OFL_DIRECT ofl_direct_softmax_backward(void* dy, void* y, int64_t dim, int log, 
   return Guarded([&] {
     const Tensor gradient = FromPython(dy), output = FromPython(y);
     const TensorInfo of_gradient(gradient), of_output(output);
-    CheckPlain(gradient, of_gradient);
-    CheckPlain(output, of_output);
+    CheckPlain(of_gradient);
+    CheckPlain(of_output);
     if (!AreAlike(of_gradient, of_output)) throw NotHere();
     Tensor result = [&] {
       const Unlocked unlocked(of_output.numel() >= kMuch);
-      return SoftmaxGradient(gradient, output, dim, log, invariant);
+      return SoftmaxGradientOf(gradient, of_gradient, output, of_output, dim, log, invariant);
     }();
     *dx = ToPython(result);
   });
@@ -207,30 +200,25 @@ OFL_DIRECT ofl_direct_softmax_backward(void* dy, void* y, int64_t dim, int log, 
 OFL_DIRECT ofl_direct_norm(void* x, void* weight, void* bias, int64_t cols, double eps, int centre,
                            int invariant, int statistics, void** out) {
   return Guarded([&] {
-    const Tensor input = FromPython(x);
+    const Tensor tensor = FromPython(x);
     const OptionalTensor w = MaybeFromPython(weight), b = MaybeFromPython(bias);
-    const TensorInfo info(input);
-    CheckPlain(input, info);
+    const NormInput input(tensor, Address(w), Address(b));
+    const TensorInfo& info = input.of_x;
+    CheckPlain(info);
     if (info.sizes[info.ndim - 1] != cols) throw NotHere();
-    CheckColumn(w, cols);
-    CheckColumn(b, cols);
+    CheckColumn(input.of_weight, cols);
+    CheckColumn(input.of_bias, cols);
     if (eps != eps) {
       eps = info.dtype == oneflow_lite::DType::kFloat64 ? std::numeric_limits<double>::epsilon()
                                                         : std::numeric_limits<float>::epsilon();
     }
-    OptionalTensor found[3];
-    {
+    const NormOutputs found = [&] {
       const Unlocked unlocked(info.numel() >= kMuch);
-      if (!statistics) {
-        found[0] = centre ? LayerNormInference(input, w, b, 1, eps, invariant)
-                          : RmsNormInference(input, w, 1, eps, invariant);
-      } else if (centre) {
-        std::tie(found[0], found[1], found[2]) = LayerNormForward(input, w, b, 1, eps, invariant);
-      } else {
-        std::tie(found[0], found[1]) = RmsNormForward(input, w, 1, eps, invariant);
-      }
-    }
-    for (int i = 0; i < 3; ++i) out[i] = MaybeToPython(found[i]);
+      return NormOf(input, centre, 1, eps, invariant, statistics);
+    }();
+    *out++ = ToPython(found.y);
+    if (found.mean) *out++ = ToPython(*found.mean);
+    if (found.rstd) *out++ = ToPython(*found.rstd);
   });
 }
 
@@ -242,28 +230,25 @@ OFL_DIRECT ofl_direct_norm_backward(void* const* given, int centre, int invarian
     const Tensor dy = FromPython(given[0]), x = FromPython(given[1]), rstd = FromPython(given[3]);
     const OptionalTensor mean = MaybeFromPython(given[2]);
     const OptionalTensor w = MaybeFromPython(given[4]), b = MaybeFromPython(given[5]);
-    const TensorInfo info(x), gradient(dy);
-    CheckPlain(x, info);
-    CheckPlain(dy, gradient);
+    const NormInput input(x, Address(w), Address(b));
+    const TensorInfo gradient(dy), &info = input.of_x;
+    CheckPlain(info);
+    CheckPlain(gradient);
     const int64_t cols = info.sizes[info.ndim - 1], rows = info.numel() / cols;
-    CheckColumn(w, cols);
-    CheckColumn(b, cols);
+    CheckColumn(input.of_weight, cols);
+    CheckColumn(input.of_bias, cols);
     CheckNumbers(rstd, info, rows);
     if (centre && !mean) throw NotHere();
     if (mean) CheckNumbers(*mean, info, rows);
     if (!AreAlike(info, gradient) || (needs[1] && !w) || (needs[2] && !b)) throw NotHere();
-    OptionalTensor found[3];
-    {
+    const NormGradients found = [&] {
       const Unlocked unlocked(info.numel() >= kMuch);
-      if (centre) {
-        std::tie(found[0], found[1], found[2]) = LayerNormGradient(
-            dy, {}, x, *mean, rstd, w, b, 1, needs[0], needs[1], needs[2], invariant);
-      } else {
-        std::tie(found[0], found[1]) =
-            RmsNormGradient(dy, {}, x, rstd, w, 1, needs[0], needs[1], invariant);
-      }
-    }
-    for (int i = 0; i < 3; ++i) out[i] = needs[i] ? MaybeToPython(found[i]) : nullptr;
+      return NormGradientsOf(input, centre, dy, gradient, Address(mean), rstd, 1,
+                             {needs[0] != 0, needs[1] != 0, needs[2] != 0}, invariant);
+    }();
+    out[0] = MaybeToPython(found.dx);
+    out[1] = MaybeToPython(found.dweight);
+    out[2] = MaybeToPython(found.dbias);
   });
 }
 
@@ -273,9 +258,10 @@ OFL_DIRECT ofl_direct_norm_backward(void* const* given, int centre, int invarian
 OFL_DIRECT ofl_direct_loss(void* x, void* target, int64_t ignore_index, char reduction,
                            double smoothing, int wide, int invariant, int statistics, void** out) {
   return Guarded([&] {
-    const Tensor logits = FromPython(x), targets = FromPython(target);
+    const Tensor logits = FromPython(x);
+    const OptionalTensor targets = FromPython(target), none;
     const TensorInfo info(logits);
-    CheckLogits(logits, info, targets);
+    CheckLogits(info, TensorInfo(*targets));
     constexpr int64_t kRowsOfOneBlock = 1 << 16;
     const oneflow_lite::DType compute = oneflow_lite::ComputeType(info.dtype);
     const oneflow_lite::DType result = wide ? compute : info.dtype;
@@ -285,9 +271,9 @@ OFL_DIRECT ofl_direct_loss(void* x, void* target, int64_t ignore_index, char red
     {
       const Unlocked unlocked(info.numel() >= kMuch);
       std::tie(value, stats) =
-          CrossEntropyForward(logits, targets, ignore_index, smoothing, invariant);
+          CrossEntropyForward(logits, *targets, ignore_index, smoothing, invariant);
       if (reduces) {
-        const OptionalTensor counted = reduction == 'm' ? OptionalTensor(targets) : std::nullopt;
+        const OptionalTensor& counted = reduction == 'm' ? targets : none;
         std::tie(value, weight) = ReduceLossOf(*value, counted, ignore_index, TypeOf(result));
       }
     }
@@ -305,7 +291,7 @@ OFL_DIRECT ofl_direct_loss_backward(void* x, void* target, void* stats, void* dl
     const Tensor logits = FromPython(x), targets = FromPython(target);
     const Tensor numbers = FromPython(stats), gradient = FromPython(dloss);
     const TensorInfo info(logits), d(gradient);
-    CheckLogits(logits, info, targets);
+    CheckLogits(info, TensorInfo(targets));
     CheckNumbers(numbers, info, 2 * info.sizes[0]);
     CheckNumbers(gradient, info, d.ndim == 1 ? info.sizes[0] : 1);
     Tensor result = [&] {

@@ -12,24 +12,22 @@ namespace {
 
 // What forward and backward of both norms ask of their tensors.
 struct NormCall {
-  NormCall(const char* op, const Tensor& input, const OptionalTensor& weight,
-           const OptionalTensor& bias, int64_t dims)
-      : op(op), x(input), axis(x.ndim - dims) {
+  NormCall(const char* op, const NormInput& input, int64_t dims)
+      : op(op), x(input.of_x), axis(x.ndim - dims) {
     Require(x.is_floating(), op, "(): input must be float16, bfloat16, float32 or float64");
     Require(dims >= 1 && axis >= 0, op, "(): an input of ", x.ndim, " dims cannot be normalised ",
             "over ", dims);
     rows = RowsOf(x, axis);
     spec = {.dtype = x.dtype, .weight_dtype = x.dtype};
-    if (weight) weight_data = Column(*weight, "weight", &weight_copy);
-    const DType of_weight = spec.weight_dtype;
-    if (bias) bias_data = Column(*bias, "bias", &bias_copy);
-    Require(!weight || !bias || of_weight == spec.weight_dtype, op,
+    if (input.weight) weight_data = Column(*input.weight, *input.of_weight, "weight", &weight_copy);
+    if (input.bias) bias_data = Column(*input.bias, *input.of_bias, "bias", &bias_copy);
+    Require(!input.weight || !input.bias || input.of_weight->dtype == input.of_bias->dtype, op,
             "(): weight and bias have different dtypes");
   }
 
   // Checks a weight or bias; gives its elements as the primitives take them: dense.
-  const void* Column(const Tensor& tensor, const char* name, OptionalTensor* copy) {
-    const TensorInfo column(tensor);
+  const void* Column(const Tensor& tensor, const TensorInfo& column, const char* name,
+                     OptionalTensor* copy) {
     Require(column.known && (column.dtype == x.dtype || column.dtype == DType::kFloat32), op,
             "(): ", name, " must have input's dtype or float32");
     Require(column.numel() == rows.cols, op, "(): ", name, " has ", column.numel(),
@@ -39,7 +37,7 @@ struct NormCall {
     spec.weight_dtype = column.dtype;
     if (IsContiguous(column)) return column.data;
     *copy = Copied(tensor);
-    return TensorInfo(**copy).data;
+    return (*copy)->data();
   }
   bool has_elements() const { return rows.rows > 0 && rows.cols > 0; }
   NormShape Shape(double eps) const { return {rows.rows, rows.cols, eps, rows.stride}; }
@@ -51,13 +49,12 @@ struct NormCall {
     for (int64_t d = 0; d < x.ndim; ++d) sizes[d] = d < axis ? x.sizes[d] : 1;
     return Empty(sizes, x.ndim, ComputeType(x.dtype), x.device);
   }
-  Tensor ColumnLike(const OptionalTensor& like) const {
-    const TensorInfo column(*like);
+  Tensor ColumnLike(const TensorInfo& column) const {
     return Empty(column.sizes, column.ndim, column.dtype, x.device);
   }
 
   const char* op;
-  TensorInfo x;
+  const TensorInfo& x;
   int64_t axis;
   Rows rows;
   NormSpec spec;
@@ -123,103 +120,91 @@ void RunBackward(const NormCall& call, const typename P::Args& args, bool invari
 // Rows without elements: their mean and deviation are as PyTorch's, of nothing.
 bool IsServed(const NormCall& call) { return call.rows.stride > 0 || !call.has_elements(); }
 
-// What is not asked for is not there: every tensor that is allocated takes host time.
-struct Outputs {
-  Tensor y;
-  OptionalTensor sum, mean, rstd;
-};
+// The elements of a tensor of x's shape as rows without gaps, aligned where invariant ones ask for
+// it: its own or a copy's.
+const void* Dense(const NormCall& call, const Tensor& t, const TensorInfo& info, bool invariant,
+                  OptionalTensor* copy) {
+  const int64_t cols = call.rows.cols;
+  if (IsContiguous(info) && !NeedsCopy(invariant, info, cols, cols)) return info.data;
+  *copy = Aligned(invariant, Copied(t), cols);
+  return (*copy)->data();
+}
 
 template <class P>
-Outputs Forward(const char* op, const Tensor& input, const Tensor* residual,
-                const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims, double eps,
-                bool invariant, bool statistics = true) {
-  NormCall call(op, input, weight, bias, dims);
-  if (!IsServed(call)) {
-    return Forward<P>(op, Copied(input), residual, weight, bias, dims, eps, invariant, statistics);
-  }
-  if (NeedsCopy(invariant, call.x, call.rows.cols, call.rows.stride)) {
-    return Forward<P>(op, CopyOf(input), residual, weight, bias, dims, eps, invariant, statistics);
-  }
+NormOutputs Forward(const char* op, const NormInput& input, const Tensor* residual, int64_t dims,
+                    double eps, bool invariant, bool statistics = true) {
+  const NormCall call(op, input, dims);
+  const auto again = [&](const Tensor& x) {
+    return Forward<P>(op, NormInput(x, input.weight, input.bias), residual, dims, eps, invariant,
+                      statistics);
+  };
+  if (!IsServed(call)) return again(Copied(input.x));
+  if (NeedsCopy(invariant, call.x, call.rows.cols, call.rows.stride)) return again(CopyOf(input.x));
   typename P::Args args;
   args.x = call.x.data;
   args.weight = call.weight_data;
-  Outputs out{EmptyLike(call.x), {}, {}, {}};
-  args.y = out.y.mutable_data_ptr();
+  NormOutputs out{EmptyLike(call.x), {}, {}, {}};
+  args.y = out.y.data();
   if (statistics) {
     out.rstd = call.Statistics();
-    args.rstd = out.rstd->mutable_data_ptr();
+    args.rstd = out.rstd->data();
   }
   if constexpr (requires { args.bias; }) {
     args.bias = call.bias_data;
     if (statistics) {
       out.mean = call.Statistics();
-      args.mean = out.mean->mutable_data_ptr();
+      args.mean = out.mean->data();
     }
   }
-  OptionalTensor other;
+  OptionalTensor copy;
   if (residual) {
     const TensorInfo r(*residual);
     Require(r.known && r.dtype == call.x.dtype && r.numel() == call.x.numel() &&
                 r.device.type == call.x.device.type,
             op, "(): residual must have input's shape, dtype and device");
-    other = Aligned(invariant, Contiguous(*residual), call.rows.cols);
-    args.residual = other->data_ptr();
+    args.residual = Dense(call, *residual, r, invariant, &copy);
     out.sum = EmptyLike(call.x);
-    args.sum = out.sum->mutable_data_ptr();
+    args.sum = out.sum->data();
   }
   Run<P>(call, eps, args, invariant);
   return out;
 }
 
-struct Gradients {
-  OptionalTensor dx, dweight, dbias;
-};
-// The gradient, or what stands for one that is not needed.
-Tensor OrNothing(const OptionalTensor& gradient, const Tensor& x) {
-  return gradient ? *gradient : Nothing(TensorInfo(x));
-}
-
-// What both gradients share; `mean` and `bias` are layer_norm's.
+// What both gradients share; `mean` and the bias are layer_norm's.
 template <class P>
-Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsum,
-                   const Tensor& input, const Tensor* mean, const Tensor& rstd,
-                   const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
-                   const bool (&needs)[3], bool invariant) {
-  NormCall call(op, input, weight, bias, dims);
-  const TensorInfo dy(dout);
+NormGradients Backward(const char* op, const Tensor& dout, const TensorInfo& dy, const Tensor* dsum,
+                       const NormInput& input, const Tensor* mean, const Tensor& rstd, int64_t dims,
+                       const bool (&needs)[3], bool invariant) {
+  const NormCall call(op, input, dims);
   Require(dy.known && dy.dtype == call.x.dtype && dy.numel() == call.x.numel(), op,
           "(): the gradient's shape and dtype are not input's");
-  if (!IsServed(call)) {
-    return Backward<P>(op, dout, dsum, Copied(input), mean, rstd, weight, bias, dims, needs,
-                       invariant);
-  }
-  if (NeedsCopy(invariant, call.x, call.rows.cols, call.rows.stride)) {
-    return Backward<P>(op, dout, dsum, CopyOf(input), mean, rstd, weight, bias, dims, needs,
-                       invariant);
-  }
-  const Tensor dense_dy = Aligned(invariant, Contiguous(dout), call.rows.cols);
-  OptionalTensor add;
-  if (dsum) add = Aligned(invariant, Contiguous(*dsum), call.rows.cols);
+  const auto again = [&](const Tensor& x) {
+    return Backward<P>(op, dout, dy, dsum, NormInput(x, input.weight, input.bias), mean, rstd, dims,
+                       needs, invariant);
+  };
+  if (!IsServed(call)) return again(Copied(input.x));
+  if (NeedsCopy(invariant, call.x, call.rows.cols, call.rows.stride)) return again(CopyOf(input.x));
+  OptionalTensor copy_of_dy, copy_of_dsum;
   typename P::Args args;
-  args.dy = dense_dy.data_ptr();
+  args.dy = Dense(call, dout, dy, invariant, &copy_of_dy);
   args.x = call.x.data;
-  args.rstd = rstd.data_ptr();
+  args.rstd = rstd.data();
   args.weight = call.weight_data;
-  args.dsum = add ? add->data_ptr() : nullptr;
-  Gradients g;
+  if (dsum) args.dsum = Dense(call, *dsum, TensorInfo(*dsum), invariant, &copy_of_dsum);
+  NormGradients g;
   if (needs[0]) {
     g.dx = EmptyLike(call.x);
-    args.dx = g.dx->mutable_data_ptr();
+    args.dx = g.dx->data();
   }
-  if (needs[1] && weight) {
-    g.dweight = call.ColumnLike(weight);
-    args.dweight = g.dweight->mutable_data_ptr();
+  if (needs[1] && input.weight) {
+    g.dweight = call.ColumnLike(*input.of_weight);
+    args.dweight = g.dweight->data();
   }
   if constexpr (requires { args.dbias; }) {
-    args.mean = mean->data_ptr();
-    if (needs[2] && bias) {
-      g.dbias = call.ColumnLike(bias);
-      args.dbias = g.dbias->mutable_data_ptr();
+    args.mean = mean->data();
+    if (needs[2] && input.bias) {
+      g.dbias = call.ColumnLike(*input.of_bias);
+      args.dbias = g.dbias->data();
     }
   }
   if (!call.has_elements()) {  // of no rows: no sum
@@ -230,67 +215,100 @@ Gradients Backward(const char* op, const Tensor& dout, const OptionalTensor& dsu
   return g;
 }
 
+// The gradient, or what stands for one that is not needed.
+Tensor OrNothing(OptionalTensor& gradient, const NormInput& input) {
+  return gradient ? std::move(*gradient) : Nothing(input.of_x);
+}
+
 }  // namespace
+
+NormInput::NormInput(const Tensor& x, const Tensor* weight, const Tensor* bias)
+    : x(x), weight(weight), bias(bias), of_x(x) {
+  if (weight) of_weight.emplace(*weight);
+  if (bias) of_bias.emplace(*bias);
+}
+
+NormOutputs NormOf(const NormInput& input, bool centre, int64_t dims, double eps, bool invariant,
+                   bool statistics) {
+  if (!centre) {
+    return Forward<RmsNorm>("rms_norm", input, nullptr, dims, eps, invariant, statistics);
+  }
+  return Forward<LayerNorm>("layer_norm", input, nullptr, dims, eps, invariant, statistics);
+}
+
+NormGradients NormGradientsOf(const NormInput& input, bool centre, const Tensor& dy,
+                              const TensorInfo& of_dy, const Tensor* mean, const Tensor& rstd,
+                              int64_t dims, const bool (&needs)[3], bool invariant) {
+  if (!centre) {
+    return Backward<RmsNormBackward>("rms_norm_backward", dy, of_dy, nullptr, input, nullptr, rstd,
+                                     dims, needs, invariant);
+  }
+  return Backward<LayerNormBackward>("layer_norm_backward", dy, of_dy, nullptr, input, mean, rstd,
+                                     dims, needs, invariant);
+}
 
 std::tuple<Tensor, Tensor, Tensor> LayerNormForward(const Tensor& x, const OptionalTensor& weight,
                                                     const OptionalTensor& bias, int64_t dims,
                                                     double eps, bool invariant) {
-  auto [y, sum, mean, rstd] =
-      Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps, invariant);
-  return {y, *mean, *rstd};
+  NormOutputs out =
+      NormOf({x, Address(weight), Address(bias)}, true, dims, eps, invariant, /*statistics=*/true);
+  return {std::move(out.y), std::move(*out.mean), std::move(*out.rstd)};
 }
 
 std::tuple<Tensor, Tensor> RmsNormForward(const Tensor& x, const OptionalTensor& weight,
                                           int64_t dims, double eps, bool invariant) {
-  auto [y, sum, mean, rstd] =
-      Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps, invariant);
-  return {y, *rstd};
+  NormOutputs out =
+      NormOf({x, Address(weight), nullptr}, false, dims, eps, invariant, /*statistics=*/true);
+  return {std::move(out.y), std::move(*out.rstd)};
 }
 
 Tensor LayerNormInference(const Tensor& x, const OptionalTensor& weight, const OptionalTensor& bias,
                           int64_t dims, double eps, bool invariant) {
-  return Forward<LayerNorm>("layer_norm", x, nullptr, weight, bias, dims, eps, invariant, false).y;
+  return NormOf({x, Address(weight), Address(bias)}, true, dims, eps, invariant, false).y;
 }
 
 Tensor RmsNormInference(const Tensor& x, const OptionalTensor& weight, int64_t dims, double eps,
                         bool invariant) {
-  return Forward<RmsNorm>("rms_norm", x, nullptr, weight, {}, dims, eps, invariant, false).y;
+  return NormOf({x, Address(weight), nullptr}, false, dims, eps, invariant, false).y;
 }
 
 std::tuple<Tensor, Tensor, Tensor, Tensor> AddLayerNormForward(
     const Tensor& x, const Tensor& residual, const OptionalTensor& weight,
     const OptionalTensor& bias, int64_t dims, double eps, bool invariant) {
-  auto [y, sum, mean, rstd] =
-      Forward<LayerNorm>("add_layer_norm", x, &residual, weight, bias, dims, eps, invariant);
-  return {y, *sum, *mean, *rstd};
+  NormOutputs out =
+      Forward<LayerNorm>("add_layer_norm", NormInput(x, Address(weight), Address(bias)), &residual,
+                         dims, eps, invariant);
+  return {std::move(out.y), std::move(*out.sum), std::move(*out.mean), std::move(*out.rstd)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> AddRmsNormForward(const Tensor& x, const Tensor& residual,
                                                      const OptionalTensor& weight, int64_t dims,
                                                      double eps, bool invariant) {
-  auto [y, sum, mean, rstd] =
-      Forward<RmsNorm>("add_rms_norm", x, &residual, weight, {}, dims, eps, invariant);
-  return {y, *sum, *rstd};
+  NormOutputs out = Forward<RmsNorm>("add_rms_norm", NormInput(x, Address(weight), nullptr),
+                                     &residual, dims, eps, invariant);
+  return {std::move(out.y), std::move(*out.sum), std::move(*out.rstd)};
 }
 
 std::tuple<Tensor, Tensor, Tensor> LayerNormGradient(
     const Tensor& dy, const OptionalTensor& dsum, const Tensor& x, const Tensor& mean,
     const Tensor& rstd, const OptionalTensor& weight, const OptionalTensor& bias, int64_t dims,
     bool need_dx, bool need_dweight, bool need_dbias, bool invariant) {
-  auto [dx, dweight, dbias] =
-      Backward<LayerNormBackward>("layer_norm_backward", dy, dsum, x, &mean, rstd, weight, bias,
-                                  dims, {need_dx, need_dweight, need_dbias}, invariant);
-  return {OrNothing(dx, x), OrNothing(dweight, x), OrNothing(dbias, x)};
+  const NormInput input(x, Address(weight), Address(bias));
+  auto g = Backward<LayerNormBackward>("layer_norm_backward", dy, TensorInfo(dy), Address(dsum),
+                                       input, &mean, rstd, dims,
+                                       {need_dx, need_dweight, need_dbias}, invariant);
+  return {OrNothing(g.dx, input), OrNothing(g.dweight, input), OrNothing(g.dbias, input)};
 }
 
 std::tuple<Tensor, Tensor> RmsNormGradient(const Tensor& dy, const OptionalTensor& dsum,
                                            const Tensor& x, const Tensor& rstd,
                                            const OptionalTensor& weight, int64_t dims, bool need_dx,
                                            bool need_dweight, bool invariant) {
-  auto [dx, dweight, dbias] =
-      Backward<RmsNormBackward>("rms_norm_backward", dy, dsum, x, nullptr, rstd, weight, {}, dims,
-                                {need_dx, need_dweight, false}, invariant);
-  return {OrNothing(dx, x), OrNothing(dweight, x)};
+  const NormInput input(x, Address(weight), nullptr);
+  auto g =
+      Backward<RmsNormBackward>("rms_norm_backward", dy, TensorInfo(dy), Address(dsum), input,
+                                nullptr, rstd, dims, {need_dx, need_dweight, false}, invariant);
+  return {OrNothing(g.dx, input), OrNothing(g.dweight, input)};
 }
 
 }  // namespace oneflow_lite::torch_ops

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "python/torch/bindings/boxed.h"
+
 using namespace oneflow_lite::torch_ops;  // the macros below stand outside namespaces
 
 // A forward is registered under two names: with an underscore as it is here, for autograd.Function
@@ -76,31 +78,30 @@ STABLE_TORCH_LIBRARY(oneflow_lite_torch, m) {
 namespace {
 
 using Library = torch::stable::detail::StableLibrary;
-using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
 
 void Implement(Library& m) {
-  const auto forward = [&](const std::string& name, Boxed kernel) {
+  const auto forward = [&](const std::string& name, BoxedKernel kernel) {
     m.impl(name.c_str(), kernel);
     m.impl(("_" + name).c_str(), kernel);
   };
-  forward("softmax", TORCH_BOX(&SoftmaxForward));
-  forward("scale_mask_softmax", TORCH_BOX(&ScaleMaskSoftmaxForward));
-  forward("layer_norm", TORCH_BOX(&LayerNormForward));
-  forward("rms_norm", TORCH_BOX(&RmsNormForward));
-  forward("add_layer_norm", TORCH_BOX(&AddLayerNormForward));
-  forward("add_rms_norm", TORCH_BOX(&AddRmsNormForward));
-  forward("cross_entropy", TORCH_BOX(&CrossEntropyForward));
-  m.impl("layer_norm_inference", TORCH_BOX(&LayerNormInference));
-  m.impl("rms_norm_inference", TORCH_BOX(&RmsNormInference));
-  m.impl("softmax_backward", TORCH_BOX(&SoftmaxGradient));
-  m.impl("scale_mask_softmax_backward", TORCH_BOX(&ScaleMaskSoftmaxGradient));
-  m.impl("layer_norm_backward", TORCH_BOX(&LayerNormGradient));
-  m.impl("rms_norm_backward", TORCH_BOX(&RmsNormGradient));
-  m.impl("cross_entropy_backward", TORCH_BOX(&CrossEntropyGradient));
-  m.impl("cross_entropy_", TORCH_BOX(&CrossEntropyReplace));
-  m.impl("mean_weight", TORCH_BOX(&MeanWeightOf));
-  m.impl("reduce_loss", TORCH_BOX(&ReduceLossOf));
-  m.impl("scale_rows_", TORCH_BOX(&ScaleRowsOf));
+  forward("softmax", Boxed<&SoftmaxForward>);
+  forward("scale_mask_softmax", Boxed<&ScaleMaskSoftmaxForward>);
+  forward("layer_norm", Boxed<&LayerNormForward>);
+  forward("rms_norm", Boxed<&RmsNormForward>);
+  forward("add_layer_norm", Boxed<&AddLayerNormForward>);
+  forward("add_rms_norm", Boxed<&AddRmsNormForward>);
+  forward("cross_entropy", Boxed<&CrossEntropyForward>);
+  m.impl("layer_norm_inference", Boxed<&LayerNormInference>);
+  m.impl("rms_norm_inference", Boxed<&RmsNormInference>);
+  m.impl("softmax_backward", Boxed<&SoftmaxGradient>);
+  m.impl("scale_mask_softmax_backward", Boxed<&ScaleMaskSoftmaxGradient>);
+  m.impl("layer_norm_backward", Boxed<&LayerNormGradient>);
+  m.impl("rms_norm_backward", Boxed<&RmsNormGradient>);
+  m.impl("cross_entropy_backward", Boxed<&CrossEntropyGradient>);
+  m.impl("cross_entropy_", Boxed<&CrossEntropyReplace>);
+  m.impl("mean_weight", Boxed<&MeanWeightOf>);
+  m.impl("reduce_loss", Boxed<&ReduceLossOf>);
+  m.impl("scale_rows_", Boxed<&ScaleRowsOf>);
 }
 
 }  // namespace

@@ -21,10 +21,37 @@ Tensor SoftmaxForward(const Tensor& x, int64_t dim, bool log, bool to_float32, b
 Tensor SoftmaxOf(const Tensor& x, const TensorInfo& info, int64_t dim, bool log, bool to_float32,
                  bool invariant);
 Tensor SoftmaxGradient(const Tensor& dy, const Tensor& y, int64_t dim, bool log, bool invariant);
+Tensor SoftmaxGradientOf(const Tensor& dy, const TensorInfo& of_dy, const Tensor& y,
+                         const TensorInfo& of_y, int64_t dim, bool log, bool invariant);
 Tensor ScaleMaskSoftmaxForward(const Tensor& x, const OptionalTensor& mask, double scale,
                                bool causal, bool zero_masked_rows, bool invariant);
 Tensor ScaleMaskSoftmaxGradient(const Tensor& dy, const Tensor& y, double scale, bool causal,
                                 bool invariant);
+
+// What a norm reads, and the facts of it. The tensors are the caller's; weight and bias may be
+// null.
+struct NormInput {
+  NormInput(const Tensor& x, const Tensor* weight, const Tensor* bias);
+
+  const Tensor& x;
+  const Tensor *weight, *bias;
+  TensorInfo of_x;
+  std::optional<TensorInfo> of_weight, of_bias;
+};
+// What is not asked for is not there: every tensor that is allocated takes host time.
+struct NormOutputs {
+  Tensor y;
+  OptionalTensor sum, mean, rstd;
+};
+struct NormGradients {
+  OptionalTensor dx, dweight, dbias;
+};
+// layer_norm where `centre`, else rms_norm, which has neither mean nor bias; parameters as below.
+NormOutputs NormOf(const NormInput& input, bool centre, int64_t dims, double eps, bool invariant,
+                   bool statistics);
+NormGradients NormGradientsOf(const NormInput& input, bool centre, const Tensor& dy,
+                              const TensorInfo& of_dy, const Tensor* mean, const Tensor& rstd,
+                              int64_t dims, const bool (&needs)[3], bool invariant);
 
 // Normalises over the last `dims` dims. Means and reciprocal deviations have x's leading dims, with
 // 1 for the others, in the compute type.

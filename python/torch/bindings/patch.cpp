@@ -5,40 +5,33 @@
 // Python implements by the kernel that was there before; aten itself would lead back here.
 #include <torch/csrc/stable/library.h>
 
-#include <array>
 #include <atomic>
 #include <limits>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "python/torch/bindings/boxed.h"
 #include "python/torch/bindings/launch.h"
 #include "python/torch/bindings/operators.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
 
-using torch::stable::detail::from;
-using torch::stable::detail::to;
-using Sizes = std::vector<int64_t>;
-using Flags = std::vector<bool>;
+using Sizes = List<int64_t>;
+using Flags = List<bool>;
 
 // What the last fallback of this thread that failed had to say.
 thread_local std::string last_error;
-void NoteError(std::string text) { last_error = std::move(text); }
+void NoteError(const std::string& text) { last_error = text; }
 
 // Calls fallback_<op> with these arguments; gives its outputs as values of the stack.
 template <class... Args>
-std::array<StableIValue, sizeof...(Args)> Fallback(const char* name, const Args&... args) {
-  std::array<StableIValue, sizeof...(Args)> stack{from(args)...};
-  if (torch_call_dispatcher(name, "", stack.data(), TORCH_ABI_VERSION) != AOTI_TORCH_SUCCESS) {
-    Require(false, last_error);
-  }
+std::array<StableIValue, sizeof...(Args)> Fallback(const char* name, Args&&... args) {
+  std::array<StableIValue, sizeof...(Args)> stack = StackOf(std::forward<Args>(args)...);
+  const auto error = torch_call_dispatcher(name, "", stack.data(), TORCH_ABI_VERSION);
+  Require(error == AOTI_TORCH_SUCCESS, last_error);
   return stack;
 }
-
-bool IsGiven(const OptionalTensor& t) { return t && t->defined(); }
-OptionalTensor Given(const OptionalTensor& t) { return IsGiven(t) ? t : OptionalTensor(); }
 
 // Whether the patched operators are invariant (python/torch/invariant/invariant.h).
 std::atomic<bool> patched_invariant{false};
@@ -63,11 +56,16 @@ Tensor PatchedSoftmax(const Tensor& self, int64_t dim, bool half_to_float) {
   const bool widens =
       x.device.type == DeviceType::kCUDA && SizeOf(x.dtype) == 2 && last && !invariant;
   if (ServesSoftmax(x, dim, invariant) && (!half_to_float || widens)) {
-    return SoftmaxForward(self, dim, kLog, half_to_float, invariant);
+    return SoftmaxOf(self, x, dim, kLog, half_to_float, invariant);
   }
   constexpr auto kName =
       kLog ? "oneflow_lite_torch::fallback__log_softmax" : "oneflow_lite_torch::fallback__softmax";
-  return to<Tensor>(Fallback(kName, self, dim, half_to_float)[0]);
+  return OnStack<Tensor>::Take(Fallback(kName, self, dim, half_to_float)[0]);
+}
+
+// PyTorch's number, which TorchDType knows.
+int32_t NumberOf(ScalarType type) {
+  return torch::stable::detail::to<int32_t>(torch::stable::detail::from(type));
 }
 
 template <bool kLog>
@@ -76,20 +74,20 @@ Tensor PatchedSoftmaxBackward(const Tensor& dout, const Tensor& out, int64_t dim
   const TensorInfo dy(dout), y(out);
   const bool invariant = patched_invariant;
   const bool alike = dy.known && dy.dtype == y.dtype && dy.numel() == y.numel();
-  if (alike && to<int32_t>(from(input_dtype)) == TorchDType(y.dtype) &&
-      ServesSoftmax(y, dim, invariant) && ServesSoftmax(dy, dim, invariant)) {
-    return SoftmaxGradient(dout, out, dim, kLog, invariant);
+  if (alike && NumberOf(input_dtype) == TorchDType(y.dtype) && ServesSoftmax(y, dim, invariant) &&
+      ServesSoftmax(dy, dim, invariant)) {
+    return SoftmaxGradientOf(dout, dy, out, y, dim, kLog, invariant);
   }
   constexpr auto kName = kLog ? "oneflow_lite_torch::fallback__log_softmax_backward_data"
                               : "oneflow_lite_torch::fallback__softmax_backward_data";
-  return to<Tensor>(Fallback(kName, dout, out, dim, input_dtype)[0]);
+  return OnStack<Tensor>::Take(Fallback(kName, dout, out, dim, input_dtype)[0]);
 }
 
 // Whether the norms' kernels give what PyTorch's do. On the CPU its statistics of 16-bit rows have
 // 16 bits, unless the weight is wider.
-bool ServesNorm(const TensorInfo& x, const Sizes& shape, const OptionalTensor& weight,
-                const OptionalTensor& bias) {
-  const auto dims = static_cast<int64_t>(shape.size());
+bool ServesNorm(const NormInput& input, const Sizes& shape) {
+  const TensorInfo& x = input.of_x;
+  const int64_t dims = shape.size();
   if (!x.is_floating() || x.numel() == 0 || dims < 1 || dims > x.ndim) return false;
   for (int64_t d = 0; d < dims; ++d) {
     if (x.sizes[x.ndim - dims + d] != shape[d]) return false;
@@ -97,12 +95,12 @@ bool ServesNorm(const TensorInfo& x, const Sizes& shape, const OptionalTensor& w
   if (RowsOf(x, x.ndim - dims).stride == 0) return false;
   const bool narrow = SizeOf(x.dtype) == 2;
   DType dtype = x.dtype;
-  for (const OptionalTensor* column : {&weight, &bias}) {
-    if (!IsGiven(*column)) continue;
-    const TensorInfo c(**column);
+  for (const auto* column : {&input.of_weight, &input.of_bias}) {
+    if (!*column) continue;
+    const TensorInfo& c = **column;
     if (!c.known || (c.dtype != x.dtype && !(narrow && c.dtype == DType::kFloat32))) return false;
     if (c.device.type != x.device.type || c.device.index != x.device.index) return false;
-    if (column == &bias && IsGiven(weight) && c.dtype != dtype) return false;
+    if (column == &input.of_bias && input.weight && c.dtype != dtype) return false;
     dtype = c.dtype;
   }
   return x.device.type == DeviceType::kCUDA || !narrow || dtype == DType::kFloat32;
@@ -112,91 +110,95 @@ bool ServesStatistics(const TensorInfo& x, const Tensor& numbers) {
   const TensorInfo s(numbers);
   return s.known && s.dtype == ComputeType(x.dtype) && IsContiguous(s);
 }
-bool ServesGradient(const TensorInfo& x, const Tensor& dout) {
-  const TensorInfo dy(dout);
+bool ServesGradient(const TensorInfo& x, const TensorInfo& dy) {
   return dy.known && dy.dtype == x.dtype && dy.numel() == x.numel();
 }
 // Flags as a number, bit by bit: lists of bool do not pass through the stable ABI both ways.
 int64_t MaskOf(const Flags& flags) {
   int64_t mask = 0;
-  for (size_t i = 0; i < flags.size(); ++i) mask |= int64_t{flags[i]} << i;
+  for (int64_t i = 0; i < flags.size(); ++i) mask |= int64_t{flags[i]} << i;
   return mask;
 }
-Tensor OrUndefined(bool wanted, const Tensor& t) { return wanted ? t : Tensor(); }
 
-std::tuple<Tensor, Tensor, Tensor> PatchedLayerNorm(const Tensor& input, Sizes shape,
+std::tuple<Tensor, Tensor, Tensor> PatchedLayerNorm(const Tensor& x, Sizes& shape,
                                                     const OptionalTensor& weight,
                                                     const OptionalTensor& bias, double eps) {
-  if (ServesNorm(TensorInfo(input), shape, weight, bias)) {
-    return LayerNormForward(input, Given(weight), Given(bias), static_cast<int64_t>(shape.size()),
-                            eps, patched_invariant);
+  const NormInput input(x, Address(weight), Address(bias));
+  if (ServesNorm(input, shape)) {
+    auto out = NormOf(input, true, shape.size(), eps, patched_invariant, /*statistics=*/true);
+    return {std::move(out.y), std::move(*out.mean), std::move(*out.rstd)};
   }
-  const auto out =
-      Fallback("oneflow_lite_torch::fallback_native_layer_norm", input, shape, weight, bias, eps);
-  return {to<Tensor>(out[0]), to<Tensor>(out[1]), to<Tensor>(out[2])};
+  const auto out = Fallback("oneflow_lite_torch::fallback_native_layer_norm", x, std::move(shape),
+                            weight, bias, eps);
+  return {OnStack<Tensor>::Take(out[0]), OnStack<Tensor>::Take(out[1]),
+          OnStack<Tensor>::Take(out[2])};
 }
 
-std::tuple<Tensor, Tensor, Tensor> PatchedLayerNormBackward(
-    const Tensor& dout, const Tensor& input, Sizes shape, const Tensor& mean, const Tensor& rstd,
-    const OptionalTensor& weight, const OptionalTensor& bias, Flags needs) {
-  const TensorInfo x(input);
-  if (ServesNorm(x, shape, weight, bias) && ServesGradient(x, dout) && ServesStatistics(x, mean) &&
-      ServesStatistics(x, rstd) && (!needs[1] || IsGiven(weight)) && (!needs[2] || IsGiven(bias))) {
-    auto [dx, dweight, dbias] = LayerNormGradient(dout, {}, input, mean, rstd, Given(weight),
-                                                  Given(bias), static_cast<int64_t>(shape.size()),
-                                                  needs[0], needs[1], needs[2], patched_invariant);
-    return {OrUndefined(needs[0], dx), OrUndefined(needs[1], dweight),
-            OrUndefined(needs[2], dbias)};
+std::tuple<Result, Result, Result> PatchedLayerNormBackward(
+    const Tensor& dout, const Tensor& x, Sizes& shape, const Tensor& mean, const Tensor& rstd,
+    const OptionalTensor& weight, const OptionalTensor& bias, const Flags& flags) {
+  const NormInput input(x, Address(weight), Address(bias));
+  const TensorInfo dy(dout);
+  const bool needs[3] = {flags[0], flags[1], flags[2]};
+  if (ServesNorm(input, shape) && ServesGradient(input.of_x, dy) &&
+      ServesStatistics(input.of_x, mean) && ServesStatistics(input.of_x, rstd) &&
+      (!needs[1] || weight) && (!needs[2] || bias)) {
+    auto g =
+        NormGradientsOf(input, true, dout, dy, &mean, rstd, shape.size(), needs, patched_invariant);
+    return {{std::move(g.dx)}, {std::move(g.dweight)}, {std::move(g.dbias)}};
   }
-  const auto out = Fallback("oneflow_lite_torch::fallback_native_layer_norm_backward", dout, input,
-                            shape, mean, rstd, weight, bias, MaskOf(needs));
-  return {to<Tensor>(out[0]), to<Tensor>(out[1]), to<Tensor>(out[2])};
+  const auto out = Fallback("oneflow_lite_torch::fallback_native_layer_norm_backward", dout, x,
+                            std::move(shape), mean, rstd, weight, bias, MaskOf(flags));
+  return {OnStack<Result>::Take(out[0]), OnStack<Result>::Take(out[1]),
+          OnStack<Result>::Take(out[2])};
 }
 
-std::tuple<Tensor, Tensor> PatchedRmsNorm(const Tensor& input, Sizes shape,
+std::tuple<Tensor, Tensor> PatchedRmsNorm(const Tensor& x, Sizes& shape,
                                           const OptionalTensor& weight, std::optional<double> eps) {
-  const TensorInfo x(input);
-  if (ServesNorm(x, shape, weight, {})) {
-    const double least = x.dtype == DType::kFloat64 ? std::numeric_limits<double>::epsilon()
-                                                    : std::numeric_limits<float>::epsilon();
-    return RmsNormForward(input, Given(weight), static_cast<int64_t>(shape.size()),
-                          eps.value_or(least), patched_invariant);
+  const NormInput input(x, Address(weight), nullptr);
+  if (ServesNorm(input, shape)) {
+    const double least = input.of_x.dtype == DType::kFloat64
+                             ? std::numeric_limits<double>::epsilon()
+                             : std::numeric_limits<float>::epsilon();
+    auto out = NormOf(input, false, shape.size(), eps.value_or(least), patched_invariant,
+                      /*statistics=*/true);
+    return {std::move(out.y), std::move(*out.rstd)};
   }
   const auto out =
-      Fallback("oneflow_lite_torch::fallback__fused_rms_norm", input, shape, weight, eps);
-  return {to<Tensor>(out[0]), to<Tensor>(out[1])};
+      Fallback("oneflow_lite_torch::fallback__fused_rms_norm", x, std::move(shape), weight, eps);
+  return {OnStack<Tensor>::Take(out[0]), OnStack<Tensor>::Take(out[1])};
 }
 
-std::tuple<Tensor, Tensor> PatchedRmsNormBackward(const Tensor& dout, const Tensor& input,
-                                                  Sizes shape, const Tensor& rstd,
-                                                  const OptionalTensor& weight, Flags needs) {
-  const TensorInfo x(input);
-  if (ServesNorm(x, shape, weight, {}) && ServesGradient(x, dout) && ServesStatistics(x, rstd) &&
-      (!needs[1] || IsGiven(weight))) {
-    auto [dx, dweight] =
-        RmsNormGradient(dout, {}, input, rstd, Given(weight), static_cast<int64_t>(shape.size()),
-                        needs[0], needs[1], patched_invariant);
-    return {OrUndefined(needs[0], dx), OrUndefined(needs[1], dweight)};
+std::tuple<Result, Result> PatchedRmsNormBackward(const Tensor& dout, const Tensor& x, Sizes& shape,
+                                                  const Tensor& rstd, const OptionalTensor& weight,
+                                                  const Flags& flags) {
+  const NormInput input(x, Address(weight), nullptr);
+  const TensorInfo dy(dout);
+  const bool needs[3] = {flags[0], flags[1], false};
+  if (ServesNorm(input, shape) && ServesGradient(input.of_x, dy) &&
+      ServesStatistics(input.of_x, rstd) && (!needs[1] || weight)) {
+    auto g = NormGradientsOf(input, false, dout, dy, nullptr, rstd, shape.size(), needs,
+                             patched_invariant);
+    return {{std::move(g.dx)}, {std::move(g.dweight)}};
   }
-  const auto out = Fallback("oneflow_lite_torch::fallback__fused_rms_norm_backward", dout, input,
-                            shape, rstd, weight, MaskOf(needs));
-  return {to<Tensor>(out[0]), to<Tensor>(out[1])};
+  const auto out = Fallback("oneflow_lite_torch::fallback__fused_rms_norm_backward", dout, x,
+                            std::move(shape), rstd, weight, MaskOf(flags));
+  return {OnStack<Result>::Take(out[0]), OnStack<Result>::Take(out[1])};
 }
 
-using Boxed = void (*)(StableIValue*, uint64_t, uint64_t);
 struct Override {
   const char* name;
-  Boxed kernel;
+  BoxedKernel kernel;
 };
 const Override kOverrides[] = {
-    {"_softmax", TORCH_BOX(&PatchedSoftmax<false>)},
-    {"_log_softmax", TORCH_BOX(&PatchedSoftmax<true>)},
-    {"_softmax_backward_data", TORCH_BOX(&PatchedSoftmaxBackward<false>)},
-    {"_log_softmax_backward_data", TORCH_BOX(&PatchedSoftmaxBackward<true>)},
-    {"native_layer_norm", TORCH_BOX(&PatchedLayerNorm)},
-    {"native_layer_norm_backward", TORCH_BOX(&PatchedLayerNormBackward)},
-    {"_fused_rms_norm", TORCH_BOX(&PatchedRmsNorm)},
-    {"_fused_rms_norm_backward", TORCH_BOX(&PatchedRmsNormBackward)},
+    {"_softmax", Boxed<&PatchedSoftmax<false>>},
+    {"_log_softmax", Boxed<&PatchedSoftmax<true>>},
+    {"_softmax_backward_data", Boxed<&PatchedSoftmaxBackward<false>>},
+    {"_log_softmax_backward_data", Boxed<&PatchedSoftmaxBackward<true>>},
+    {"native_layer_norm", Boxed<&PatchedLayerNorm>},
+    {"native_layer_norm_backward", Boxed<&PatchedLayerNormBackward>},
+    {"_fused_rms_norm", Boxed<&PatchedRmsNorm>},
+    {"_fused_rms_norm_backward", Boxed<&PatchedRmsNormBackward>},
 };
 constexpr int64_t kNumOverrides = 8;
 
@@ -255,9 +257,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(oneflow_lite_torch, m) {
       "Tensor rstd, Tensor? weight, int output_mask) -> (Tensor, Tensor)");
 }
 
+using namespace oneflow_lite::torch_ops;  // the macro stands outside namespaces
+
 STABLE_TORCH_LIBRARY_IMPL(oneflow_lite_torch, CompositeExplicitAutograd, m) {
-  m.impl("set_patch", TORCH_BOX(&oneflow_lite::torch_ops::SetPatch));
-  m.impl("set_patch_invariant", TORCH_BOX(&oneflow_lite::torch_ops::SetInvariant));
-  m.impl("check_device", TORCH_BOX(&oneflow_lite::torch_ops::CheckDevice));
-  m.impl("note_error", TORCH_BOX(&oneflow_lite::torch_ops::NoteError));
+  m.impl("set_patch", Boxed<&SetPatch>);
+  m.impl("set_patch_invariant", Boxed<&SetInvariant>);
+  m.impl("check_device", Boxed<&CheckDevice>);
+  m.impl("note_error", Boxed<&NoteError>);
 }

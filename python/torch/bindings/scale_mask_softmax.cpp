@@ -3,6 +3,7 @@
 // softmax(scale * x + mask) and its gradient; a mask that broadcasts is read through strides.
 #include "primitive/scale_mask_softmax.h"
 
+#include "python/torch/bindings/boxed.h"
 #include "python/torch/bindings/launch.h"
 #include "python/torch/bindings/operators.h"
 #include "python/torch/invariant/invariant.h"
@@ -58,11 +59,8 @@ bool GeometryOf(const TensorInfo& mask, const TensorInfo& x, MaskGeometry* out) 
 // The mask as large as x.
 Tensor Expanded(const Tensor& mask, const TensorInfo& x) {
   const torch::headeronly::IntHeaderOnlyArrayRef sizes(x.sizes, x.ndim);
-  std::array<StableIValue, 3> stack{torch::stable::detail::from(mask),
-                                    torch::stable::detail::from(sizes),
-                                    torch::stable::detail::from(false)};
-  Ok(torch_call_dispatcher("aten::expand", "", stack.data(), TORCH_ABI_VERSION));
-  return Copied(torch::stable::detail::to<Tensor>(stack[0]));
+  const auto out = CallOperator("aten::expand", mask, sizes, false);
+  return Copied(OnStack<Tensor>::Take(out[0]));
 }
 
 // Of rows along the last dim.
@@ -106,8 +104,8 @@ Tensor ScaleMaskSoftmaxForward(const Tensor& given, const OptionalTensor& mask, 
   const auto& softmax = RowPrimitive<ScaleMaskSoftmax>(
       invariant, x.device, {.dtype = x.dtype, .mask_dtype = mask_dtype}, shape.cols, variant);
   const Workspace workspace(x.device, softmax.WorkspaceBytes(stream, shape));
-  Check(softmax.Launch(stream, shape, x.data, seen ? TensorInfo(*seen).data : nullptr,
-                       y.mutable_data_ptr(), workspace.data()));
+  Check(softmax.Launch(stream, shape, x.data, seen ? TensorInfo(*seen).data : nullptr, y.data(),
+                       workspace.data()));
   return y;
 }
 
@@ -125,7 +123,7 @@ Tensor ScaleMaskSoftmaxGradient(const Tensor& dout, const Tensor& out, double sc
   const auto& backward =
       RowPrimitive<ScaleMaskSoftmaxBackward>(invariant, y.device, {.dtype = y.dtype}, shape.cols);
   const Workspace workspace(y.device, backward.WorkspaceBytes(stream, shape));
-  Check(backward.Launch(stream, shape, y.data, dy.data, dx.mutable_data_ptr(), workspace.data()));
+  Check(backward.Launch(stream, shape, y.data, dy.data, dx.data(), workspace.data()));
   return dx;
 }
 

@@ -69,16 +69,19 @@ Tensor SoftmaxOf(const Tensor& given, const TensorInfo& x, int64_t dim, bool log
     SoftmaxShape part = shape;
     part.rows = count;
     Check(softmax.Launch(stream, part, Further(x.data, first * shape.stride(0) * item),
-                         Further(out.mutable_data_ptr(), first * shape.cols * item),
-                         workspace.data()));
+                         Further(out.data(), first * shape.cols * item), workspace.data()));
   });
   return out;
 }
 
 Tensor SoftmaxGradient(const Tensor& dout, const Tensor& out, int64_t dim, bool log,
                        bool invariant) {
+  return SoftmaxGradientOf(dout, TensorInfo(dout), out, TensorInfo(out), dim, log, invariant);
+}
+
+Tensor SoftmaxGradientOf(const Tensor& dout, const TensorInfo& dy, const Tensor& out,
+                         const TensorInfo& y, int64_t dim, bool log, bool invariant) {
   const char* op = log ? "log_softmax_backward" : "softmax_backward";
-  const TensorInfo dy(dout), y(out);
   CheckFloating(y, op);
   Require(dy.known && dy.dtype == y.dtype, op, "(): the gradient's dtype is not the output's");
   Require(dy.numel() == y.numel(), op, "(): the gradient's shape is not the output's");
@@ -109,8 +112,7 @@ Tensor SoftmaxGradient(const Tensor& dout, const Tensor& out, int64_t dim, bool 
     part.rows = count;
     Check(backward.Launch(stream, part, Further(y.data, first * shape.stride(0) * item),
                           Further(dy.data, first * shape.stride(1) * item),
-                          Further(dx.mutable_data_ptr(), first * shape.cols * item),
-                          workspace.data()));
+                          Further(dx.data(), first * shape.cols * item), workspace.data()));
   });
   return dx;
 }

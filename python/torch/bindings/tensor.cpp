@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/torch/bindings/tensor.h"
 
-#include <torch/csrc/stable/ops.h>
-
 #include <stdexcept>
 #include <string>
+
+#include "python/torch/bindings/boxed.h"
 
 namespace oneflow_lite::torch_ops {
 namespace {
 
-struct DTypeTable {
-  DTypeTable() {
+// PyTorch's numbers for dtypes and devices.
+struct Numbers {
+  Numbers() {
     for (int8_t& dtype : dtypes) dtype = -1;
     const auto set = [&](DType t, int32_t n) {
       numbers[static_cast<int>(t)] = n;
@@ -28,12 +29,13 @@ struct DTypeTable {
     set(DType::kFloat64, aoti_torch_dtype_float64());
   }
   static constexpr int kMost = 64;
+  const int32_t cpu = aoti_torch_device_type_cpu(), cuda = aoti_torch_device_type_cuda();
   int32_t numbers[kNumDTypes];
   int8_t dtypes[kMost];  // by PyTorch's number; -1 where it is none of ours
 };
-const DTypeTable& DTypes() {
-  static const DTypeTable table;
-  return table;
+const Numbers& Known() {
+  static const Numbers numbers;
+  return numbers;
 }
 
 }  // namespace
@@ -48,18 +50,19 @@ void Fail(const Status& status) { throw std::runtime_error(std::string(status.me
 TensorInfo::TensorInfo(const Tensor& t) {
   const AtenTensorHandle handle = t.get();
   int64_t *size_pointer, *stride_pointer;
-  int32_t number, kind, index;
+  int32_t number, kind, index = 0;
   Ok(aoti_torch_get_sizes(handle, &size_pointer));
   Ok(aoti_torch_get_strides(handle, &stride_pointer));
   Ok(aoti_torch_get_dim(handle, &ndim));
   Ok(aoti_torch_get_dtype(handle, &number));
   Ok(aoti_torch_get_device_type(handle, &kind));
-  Ok(aoti_torch_get_device_index(handle, &index));
   Ok(aoti_torch_get_data_ptr(handle, &data));
   sizes = size_pointer;
   strides = stride_pointer;
   known = FromTorchDType(number, &dtype);
-  const bool cuda = kind == aoti_torch_device_type_cuda();
+  const bool cuda = kind == Known().cuda;
+  placed = cuda || kind == Known().cpu;
+  if (cuda) Ok(aoti_torch_get_device_index(handle, &index));
   device = {cuda ? DeviceType::kCUDA : DeviceType::kCPU,
             static_cast<int16_t>(index < 0 ? 0 : index)};
 }
@@ -106,16 +109,19 @@ bool IsContiguous(const TensorInfo& x) {
 }
 
 Tensor Contiguous(const Tensor& t) { return IsContiguous(TensorInfo(t)) ? t : Copied(t); }
-Tensor Copied(const Tensor& t) { return torch::stable::contiguous(t); }
+Tensor Copied(const Tensor& t) {
+  return OnStack<Tensor>::Take(
+      CallOperator("aten::contiguous", t, torch::headeronly::MemoryFormat::Contiguous)[0]);
+}
 Tensor CopyOf(const Tensor& t) {
   const Tensor copy = EmptyLike(TensorInfo(t));
   CopyInto(copy, t);
   return copy;
 }
 void CopyInto(const Tensor& to, const Tensor& from) {
-  torch::stable::copy_(const_cast<Tensor&>(to), from);
+  OnStack<Tensor>::Take(CallOperator("aten::copy_", to, from, false)[0]);
 }
-void Zero(const Tensor& t) { torch::stable::zero_(const_cast<Tensor&>(t)); }
+void Zero(const Tensor& t) { OnStack<Tensor>::Take(CallOperator("aten::zero_", t)[0]); }
 
 Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& device) {
   constexpr int64_t kMost = 64;  // PyTorch's own limit
@@ -128,16 +134,15 @@ Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& devi
   const bool cuda = device.type == DeviceType::kCUDA;
   AtenTensorHandle handle;
   Ok(aoti_torch_empty_strided(ndim, sizes, strides, TorchDType(dtype),
-                              cuda ? aoti_torch_device_type_cuda() : aoti_torch_device_type_cpu(),
-                              cuda ? device.index : 0, &handle));
+                              cuda ? Known().cuda : Known().cpu, cuda ? device.index : 0, &handle));
   return Tensor(handle);
 }
 
-int32_t TorchDType(DType dtype) { return DTypes().numbers[static_cast<int>(dtype)]; }
+int32_t TorchDType(DType dtype) { return Known().numbers[static_cast<int>(dtype)]; }
 
 bool FromTorchDType(int32_t number, DType* out) {
-  if (number < 0 || number >= DTypeTable::kMost || DTypes().dtypes[number] < 0) return false;
-  *out = static_cast<DType>(DTypes().dtypes[number]);
+  if (number < 0 || number >= Numbers::kMost || Known().dtypes[number] < 0) return false;
+  *out = static_cast<DType>(Known().dtypes[number]);
   return true;
 }
 

@@ -7,18 +7,16 @@
 //   Tensor y = Empty(x.sizes, x.ndim, x.dtype, input);
 #pragma once
 
-#include <torch/csrc/stable/tensor.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <optional>
+#include <utility>
 
 #include "oneflow_lite/core/device.h"
 #include "oneflow_lite/core/dtype.h"
 #include "oneflow_lite/core/status.h"
 
 namespace oneflow_lite::torch_ops {
-
-using torch::stable::Tensor;
-using OptionalTensor = std::optional<Tensor>;
 
 // Throws what the dispatcher turns into a Python error.
 [[noreturn]] void Fail(const Status& status);
@@ -35,6 +33,36 @@ void Require(bool condition, const Parts&... parts) {
     Fail(Error(ErrorKind::kRuntime, parts...));
 }
 
+// A tensor of PyTorch, by a handle that is this object's own. A copy is another handle of the same
+// tensor, which takes an allocation. torch::stable::Tensor shares its handle instead, which takes
+// one for every tensor that passes.
+class Tensor {
+ public:
+  explicit Tensor(AtenTensorHandle handle) : handle_(handle) {}
+  Tensor(const Tensor& t) { Ok(aoti_torch_new_tensor_handle(t.handle_, &handle_)); }
+  Tensor(Tensor&& t) noexcept : handle_(t.release()) {}
+  Tensor& operator=(Tensor t) noexcept {
+    std::swap(handle_, t.handle_);
+    return *this;
+  }
+  ~Tensor() {
+    if (handle_) aoti_torch_delete_tensor_object(handle_);
+  }
+
+  AtenTensorHandle get() const { return handle_; }
+  AtenTensorHandle release() { return std::exchange(handle_, nullptr); }
+  void* data() const {
+    void* data;
+    Ok(aoti_torch_get_data_ptr(handle_, &data));
+    return data;
+  }
+
+ private:
+  AtenTensorHandle handle_ = nullptr;
+};
+using OptionalTensor = std::optional<Tensor>;
+inline const Tensor* Address(const OptionalTensor& t) { return t ? &*t : nullptr; }
+
 // What is asked of a tensor more than once. The pointers are the tensor's own.
 struct TensorInfo {
   explicit TensorInfo(const Tensor& t);
@@ -45,7 +73,8 @@ struct TensorInfo {
   const int64_t *sizes, *strides;
   int64_t ndim;
   DType dtype = DType::kFloat32;
-  bool known;  // dtype is one that this library knows
+  bool known;   // dtype is one that this library knows
+  bool placed;  // on a CPU or a CUDA device
   Device device;
   void* data;
 };
