@@ -27,20 +27,27 @@ class CurrentStream final : public Stream {
   void* native_ = nullptr;
 };
 
-// Memory of PyTorch's allocator for the time of a launch, which its stream then orders.
+// Memory for the time of a launch: of PyTorch's allocator, whose streams order its use, or where it
+// is little, on the CPU, this object's own.
 class Workspace {
  public:
   Workspace(const Device& device, size_t bytes) {
     if (bytes == 0) return;
+    if (device.type == DeviceType::kCPU && bytes <= sizeof(little_)) {
+      data_ = little_;
+      return;
+    }
     const auto size = static_cast<int64_t>(bytes);
     tensor_ = Empty(&size, 1, DType::kUInt8, device);
-    data_ = tensor_->mutable_data_ptr();
+    data_ = tensor_->data();
   }
+  Workspace(const Workspace&) = delete;
   void* data() const { return data_; }
 
  private:
   OptionalTensor tensor_;
   void* data_ = nullptr;
+  alignas(64) char little_[8192];  // an allocation costs as much as a small launch
 };
 
 // The primitive for a spec, whose variant is a number below kVariants that says all of the spec but
