@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """patch(): PyTorch's operators on these kernels, and what goes back to PyTorch's own."""
 
+import itertools
 import warnings
 
 import oneflow_lite_torch as rows
@@ -117,14 +118,43 @@ def test_each_fallback(case, patched):
     assert torch.equal(y, call())
 
 
+def test_gradients_that_lie_otherwise_are_served(patched, dtype):
+    """The gradient of a sum is one number, expanded; others are transposed."""
+    x = torch.randn(2, 5, 4, device=patched.device).to(dtype).requires_grad_()
+    w = torch.ones(4, device=patched.device, requires_grad=True)
+    functions = [
+        lambda: torch.softmax(x, -1),
+        lambda: torch.log_softmax(x, -1),
+        lambda: torch.log_softmax(x, 1),
+        lambda: F.layer_norm(x, (4,), w.to(dtype)),
+        lambda: F.rms_norm(x, (4,), w.to(dtype)),
+    ]
+    expanded = torch.randn((), device=patched.device).to(dtype).expand(2, 5, 4)
+    transposed = torch.randn(4, 5, 2, device=patched.device).to(dtype).transpose(0, 2)
+    for function, dy in itertools.product(functions, (expanded, transposed)):
+        ours = torch.autograd.grad(function(), (x, w), dy, allow_unused=True)
+        if patched.device == "cuda" or dtype.itemsize > 2:
+            assert patched.fallbacks == {}
+        rows.unpatch()
+        theirs = torch.autograd.grad(function(), (x, w), dy, allow_unused=True)
+        rows.patch(patched.device)
+        assert ours[0].stride() == theirs[0].stride()
+        for o, t in zip(ours, theirs, strict=True):
+            assert (o is None) == (t is None)
+            if t is not None:
+                _near(o, t, torch.bfloat16 if dtype.itemsize == 2 else dtype)
+
+
 def test_gradients_fall_back(patched):
     x = torch.randn(2, 5, 4, device=patched.device, requires_grad=True)
-    y = torch.softmax(x, -1)
-    dy = torch.randn(4, 5, 2, device=patched.device).transpose(0, 2)  # lies otherwise
-    ours = torch.autograd.grad(y, x, dy, retain_graph=True)[0]
-    torch.log_softmax(x, -1).backward(dy)
-    normed = F.layer_norm(x.transpose(1, 2), (5,))
-    normed.sum().backward()
+    y = torch.randn(4, 5, 2, device=patched.device).transpose(0, 2)  # lies otherwise
+    dy = torch.randn(2, 5, 4, device=patched.device)
+    calls = [
+        lambda: ops._softmax_backward_data(dy, y, -1, torch.float32),
+        lambda: ops._log_softmax_backward_data(dy, y, -1, torch.float32),
+        lambda: torch.autograd.grad(F.layer_norm(x.transpose(1, 2), (5,)).sum(), x)[0],
+    ]
+    ours = [call() for call in calls]
     for name in (
         "_softmax_backward_data",
         "_log_softmax_backward_data",
@@ -133,7 +163,8 @@ def test_gradients_fall_back(patched):
     ):
         assert patched.fallbacks.get(name, 0) == 1, name
     rows.unpatch()
-    torch.testing.assert_close(ours, torch.autograd.grad(torch.softmax(x, -1), x, dy)[0])
+    for o, call in zip(ours, calls, strict=True):
+        torch.testing.assert_close(o, call())
 
 
 def test_dtypes_that_are_not_served_raise_as_before(patched):

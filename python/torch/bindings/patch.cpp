@@ -5,6 +5,7 @@
 // Python implements by the kernel that was there before; aten itself would lead back here.
 #include <torch/csrc/stable/library.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <string>
@@ -73,9 +74,10 @@ Tensor PatchedSoftmaxBackward(const Tensor& dout, const Tensor& out, int64_t dim
                               ScalarType input_dtype) {
   const TensorInfo dy(dout), y(out);
   const bool invariant = patched_invariant;
-  const bool alike = dy.known && dy.dtype == y.dtype && dy.numel() == y.numel();
-  if (alike && NumberOf(input_dtype) == TorchDType(y.dtype) && ServesSoftmax(y, dim, invariant) &&
-      ServesSoftmax(dy, dim, invariant)) {
+  // dy is copied where it lies otherwise, as PyTorch does: that of a sum is one number, expanded.
+  const bool alike = dy.known && dy.dtype == y.dtype && dy.ndim == y.ndim &&
+                     std::equal(dy.sizes, dy.sizes + dy.ndim, y.sizes);
+  if (alike && NumberOf(input_dtype) == TorchDType(y.dtype) && ServesSoftmax(y, dim, invariant)) {
     return SoftmaxGradientOf(dout, dy, out, y, dim, kLog, invariant);
   }
   constexpr auto kName = kLog ? "oneflow_lite_torch::fallback__log_softmax_backward_data"
