@@ -366,6 +366,32 @@ def test_threads_run_at_the_same_time():
     assert not wrong
 
 
+EXIT = """
+import sys, threading, time, torch
+import oneflow_lite_torch as rows
+
+made = []  # PyTorch itself ends the process where a thread that Python ends drops a tensor
+
+def forever(work):
+    while True: made.append(work())
+
+torch.set_num_threads(1)
+x = torch.randn(128, 64)  # enough for Python's lock to be given away
+for work in (lambda: rows.softmax(x), lambda: rows.layer_norm(x, 64)) * 2:
+    threading.Thread(target=forever, args=(work,), daemon=True).start()
+time.sleep(float(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("seconds", ["0.02", "0.05", "0.08"])
+def test_daemon_threads_do_not_disturb_the_end(seconds):
+    """Python ends a thread that asks for its lock by then: it must not unwind what is in here."""
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT, seconds], capture_output=True, text=True, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("value", ["0", "1"])
 def test_the_environment_turns_it_off(value):
     script = (
