@@ -8,7 +8,7 @@ import oneflow_lite_torch as rows
 import pytest
 import torch
 import torch.nn.functional as F
-from oneflow_lite_torch import _patch
+from oneflow_lite_torch import _patch, _support
 
 ops = torch.ops.aten
 
@@ -233,6 +233,17 @@ def test_bad_devices():
     if not torch.cuda.is_available():
         with pytest.raises(RuntimeError, match="no CUDA device"):
             rows.patch()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels run on the GPU that is here")
+def test_a_gpu_on_which_the_kernels_do_not_run_is_left_to_pytorch():
+    """No driver, one of an older CUDA, or a build without CUDA: said once for each device."""
+    _support.runs_on.cache_clear()
+    with pytest.warns(UserWarning, match="oneflow_lite_torch.* PyTorch's own functions .* cuda:0"):
+        assert not _support.runs_on(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not _support.runs_on(0)
 
 
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 3)])

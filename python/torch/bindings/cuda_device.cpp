@@ -22,6 +22,9 @@ Status CheckDriver() {
   int version = 0;
   OFL_RETURN_IF_ERROR(CudaStatus(cudaDriverGetVersion(&version), "query of the driver"));
   if (version / 1000 >= CUDART_VERSION / 1000) return OkStatus();
+  if (version == 0) {
+    return Error(ErrorKind::kRuntime, "oneflow_lite_torch: there is no NVIDIA driver here");
+  }
   return Error(ErrorKind::kRuntime, "oneflow_lite_torch: its kernels need a driver for CUDA ",
                CUDART_VERSION / 1000, " or newer; this one is for CUDA ", DriverVersion(version));
 }

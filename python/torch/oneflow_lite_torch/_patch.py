@@ -111,7 +111,9 @@ def patch(devices: str | Sequence[str] = "cuda", *, invariant: bool = False) -> 
             raise ValueError(f'patch(): device is "{device}"; allowed are "cuda" and "cpu"')
         if device == "cuda":
             if not torch.cuda.is_available():
-                raise RuntimeError("patch(): PyTorch sees no CUDA device here")
+                raise RuntimeError(
+                    'patch(): PyTorch sees no CUDA device here; patch("cpu") is for the CPU'
+                )
             for index in range(torch.cuda.device_count()):
                 ops.check_device(index)
                 _warn_unmeasured(index)

@@ -5,9 +5,14 @@ Whatever is not served takes PyTorch's own function: other dtypes and devices, s
 DTensor, sparse layouts, torch.func transforms and forward-mode differentiation.
 """
 
+import functools
+import warnings
+
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+
+from ._library import ops
 
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
@@ -21,6 +26,17 @@ _is_grad_enabled = torch.is_grad_enabled
 RMS_NORM_WIDENS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA")
 
 
+@functools.cache
+def runs_on(index: int) -> bool:
+    """Whether the kernels run on a CUDA device; a warning says once why not."""
+    try:
+        ops.check_device(index)
+    except RuntimeError as error:
+        warnings.warn(f"{error}. PyTorch's own functions are called on cuda:{index}", stacklevel=4)
+        return False
+    return True
+
+
 def is_served(x: Tensor) -> bool:
     """Whether the kernels take x; not: whether its shape suits a function."""
     if is_compiling():  # tensors are symbols there, and twins take any that are plain
@@ -28,7 +44,7 @@ def is_served(x: Tensor) -> bool:
     return (
         type(x) in _PLAIN
         and x.dtype in FLOATS
-        and (x.is_cuda or x.is_cpu)
+        and (x.is_cpu or (x.is_cuda and runs_on(x.device.index)))
         and x.layout is _STRIDED
         and not x.is_nested
         and not _transformed()
