@@ -106,8 +106,8 @@ test-tsan: setup ## run the C++ tests of dispatch, allocator, autograd, collecti
 TSAN_TESTS ?= Dispatch|Allocator|Autograd|Collective|Thread|Stream|Registry
 
 .PHONY: test-torch
-test-torch: ## test oneflow_lite_torch on the CPU, with PyTorch's newest release (a large download)
-	VENV_PYTHON="$(VENV_PYTHON)" scripts/torch_test.sh
+test-torch: ## test oneflow_lite_torch on the CPU, with PyTorch's newest release or TORCH=2.10 (a large download)
+	VENV_PYTHON="$(VENV_PYTHON)" TORCH="$(TORCH)" scripts/torch_test.sh
 
 .PHONY: test-opdb
 test-opdb: build ## hold functions, modules and optimizers against PyTorch's samples (a large download; 2 minutes)
