@@ -2,6 +2,7 @@
 """The allocator: what is counted, used again, given back, and survived."""
 
 import gc
+import mmap
 
 import pytest
 from numerics import flow
@@ -21,6 +22,21 @@ def test_memory_is_counted_and_given_back(device):
     assert ext.memory_stats(device)["allocated"] == held["allocated"]  # the view holds it
     del view
     assert ext.memory_stats(device)["allocated"] == start["allocated"]
+
+
+def test_blocks_of_some_pages_start_at_a_page_and_others_at_a_line():
+    page = mmap.PAGESIZE
+    sizes = [
+        4 * page,
+        5 * page + 1,
+        64 * page,
+        4 << 20,
+        6 << 20,
+    ]  # from the heap and from the system
+    held = [flow.empty(n, dtype=flow.uint8) for n in sizes for _ in range(3)]
+    assert [t.data_ptr() % page for t in held] == [0] * len(held)
+    held = [flow.empty(n, dtype=flow.uint8) for n in (1, 300, 4 * page - 4096) for _ in range(3)]
+    assert [t.data_ptr() % 64 for t in held] == [0] * len(held)
 
 
 def test_freed_memory_is_used_again_and_the_cache_can_be_emptied(device):
