@@ -159,6 +159,14 @@ def test_wrong_arguments_are_named(arguments, message):
         main(["--device", "cpu", *arguments])
 
 
+@pytest.mark.parametrize("option", ["--widths", "--threads"])
+@pytest.mark.parametrize("number", ["0", "-3", "16,0"])
+def test_numbers_are_above_0(option, number, capsys):
+    with pytest.raises(SystemExit):
+        main(["--device", "cpu", "softmax", f"{option}={number}"])
+    assert "is not above 0" in capsys.readouterr().err
+
+
 def test_without_an_op_it_measures_those_of_the_chart(tmp_path, capsys):
     pytest.importorskip("matplotlib")
     chart = tmp_path / "chart.png"

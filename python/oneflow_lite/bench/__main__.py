@@ -33,10 +33,13 @@ def _words(text: str) -> list[str]:
 
 def _numbers(text: str) -> list[int]:
     try:
-        return [int(word) for word in _words(text)]
+        numbers = [int(word) for word in _words(text)]
     except ValueError:
         message = f"numbers with commas between them are needed, not {text!r}"
         raise argparse.ArgumentTypeError(message) from None
+    if wrong := [n for n in numbers if n < 1]:
+        raise argparse.ArgumentTypeError(f"{wrong[0]} is not above 0")
+    return numbers
 
 
 def parser() -> argparse.ArgumentParser:
