@@ -136,7 +136,7 @@ struct FusedGelu {
 };
 
 // i / d for i below 2^31: `divisor` has a multiplier, and a shift in its upper half (Strided,
-// launchers.h). With 64 bits it is d.
+// strided/strided.h). With 64 bits it is d.
 __device__ __forceinline__ uint32_t Quotient(uint32_t i, uint64_t divisor) {
   return (__umulhi(i, static_cast<uint32_t>(divisor)) + i) >> static_cast<uint32_t>(divisor >> 32);
 }

@@ -64,7 +64,7 @@ struct Pass {
   // or of an element.
   uint32_t strides[N + 1][kMaxPassDims] = {};
   uint32_t dims[kMaxPassDims] = {};
-  uint32_t multiplier[kMaxPassDims] = {};  // as Strided (launchers.h) has them
+  uint32_t multiplier[kMaxPassDims] = {};  // as Strided (strided/strided.h) has them
   uint32_t shift[kMaxPassDims] = {};
   int ndim = 0;
   uint32_t blocks = 0;  // of the launch
@@ -127,7 +127,7 @@ struct Position {
 };
 
 // Most passes have two dims at most, and need no loop. It is not unrolled, which would make kernels
-// longer and none faster (elementwise.cuh).
+// longer and none faster (strided/elements.cuh).
 template <int N>
 OFL_HOST_DEVICE Position<N> Divide(const Pass<N>& p, uint32_t index) {
   Position<N> at;
