@@ -175,7 +175,7 @@ __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, cons
 
 // A team of lanes, or a block, takes a chunk of a result.
 template <class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kResident)
     ReduceRowsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                      ReduceOutputs out, typename R::State* partial) {
   using State = typename R::State;
