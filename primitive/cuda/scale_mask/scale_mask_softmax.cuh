@@ -252,11 +252,9 @@ template <class T>
 cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y, const T* dy,
                                            T* dx, const DeviceLimits& limits, cudaStream_t stream,
                                            void* workspace = nullptr) {
-  const ScaleMaskBackwardRow<T> row{{y, p.cols},
-                                    {dy, p.cols},
-                                    {dx, p.cols},
+  const ScaleMaskBackwardRow<T> row({{y, p.cols}, {dy, p.cols}, {dx, p.cols}},
                                     static_cast<ComputeType<T>>(p.scale),
-                                    MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal)};
+                                    MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal));
   if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
   if (row.IsAlignedEverywhere()) {
     return internal::LaunchRowsAs<true>(row, p.rows, p.cols, limits, stream, workspace);
