@@ -191,8 +191,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     Values<N> y = Normalised(ValuesOf(value.held), total);
-    if (extras.weight) y *= this->template Weights<N>(extras.weight, col);
-    if (extras.bias) y += this->template Weights<N>(extras.bias, col);
+    this->template Weigh<N>(col, y);
     store.template Store<N>(row, col, y);
   }
   // Weight and bias of a thread's columns, first as they lie in memory: converted at once, each
