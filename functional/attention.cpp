@@ -2,6 +2,8 @@
 #include "functional/attention.h"
 
 #include <cmath>
+#include <initializer_list>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "functional/creation.h"
@@ -206,7 +208,7 @@ StatusOr<Tensor> MaskInFourDims(const Given& g, const Leading& lead) {
 }
 
 // Takes the numbers that dropout needs from the generator.
-Status Draw(const char* name, const Device& device, const Ref<Generator>& given, int64_t scores,
+Status Draw(const char* name, const Device& device, const Ref<Generator>& given, uint64_t scores,
             AttentionOptions* options) {
   if (options->dropout == 0) return OkStatus();
   const Ref<Generator> own = DefaultGenerator(device);
@@ -219,11 +221,18 @@ Status Draw(const char* name, const Device& device, const Ref<Generator>& given,
     }
   }
   // One Philox counter serves four numbers (primitive/creation.h).
-  const uint64_t counters = static_cast<uint64_t>(scores + 3) / 4;
+  const uint64_t counters = (scores + 3) / 4;
   const Generator::State state = (given ? given : own)->Take(counters);
   options->seed = static_cast<int64_t>(state.seed);
   options->offset = static_cast<int64_t>(state.offset);
   return OkStatus();
+}
+
+// How many there are, modulo 2^64: on meta q and k may each be as large as a tensor can be.
+uint64_t ScoresOf(std::initializer_list<int64_t> dims) {
+  uint64_t n = 1;
+  for (const int64_t dim : dims) n *= static_cast<uint64_t>(dim);
+  return n;
 }
 
 double ScaleOr(std::optional<double> scale, int64_t d) {  // d = 0: all scores are 0 anyhow
@@ -274,7 +283,8 @@ StatusOr<Tensor> ScaledDotProductAttention(const Tensor& q, const Tensor& k, con
   OFL_ASSIGN_OR_RETURN(options.causal, CausalOf(kName, is_causal, causal_bottom_right));
   OFL_ASSIGN_OR_RETURN(const Leading lead, FindLeading(given, enable_gqa));
   OFL_ASSIGN_OR_RETURN(const Operands o, OperandsOf(given, lead));
-  const int64_t scores = o.q.shape()[0] * o.q.shape()[1] * o.q.shape()[2] * o.k.shape()[1];
+  const Shape& queries = o.q.shape();
+  const uint64_t scores = ScoresOf({queries[0], queries[1], queries[2], o.k.shape()[1]});
   OFL_RETURN_IF_ERROR(Draw(kName, q.device(), generator, scores, &options));
   StatusOr<Tensor> y = Call(AttentionOp(), {o.q, o.k, o.v, o.mask}, AttrsOf(options));
   if (!y.ok()) return Renamed(kName, y.status());
@@ -291,15 +301,19 @@ StatusOr<Tensor> AttentionPacked(const Tensor& qkv, std::optional<int64_t> num_h
                                  double dropout_p, bool is_causal, std::optional<double> scale,
                                  Ref<Generator> generator) {
   constexpr char kPacked[] = "attention_packed";
+  constexpr int64_t kMostHeads = std::numeric_limits<int64_t>::max() / 3;
   if (!qkv.defined()) return NotDefined(kPacked, "qkv");
   OFL_RETURN_IF_ERROR(CheckShare(kPacked, dropout_p));
   const Shape& shape = qkv.shape();
   const bool five = shape.ndim() == 5 && shape[2] == 3;
   const int64_t heads = five ? shape[3] : num_heads.value_or(0);
-  const int64_t kv_heads = num_kv_heads.value_or(heads), all = heads + 2 * kv_heads;
-  if (five ? num_heads.value_or(heads) != heads || kv_heads != heads
-           : shape.ndim() != 3 || heads < 1 || kv_heads < 1 || heads % kv_heads != 0 ||
-                 shape[2] % all != 0) {
+  const int64_t kv_heads = num_kv_heads.value_or(heads);
+  const bool agree =
+      five ? num_heads.value_or(heads) == heads && kv_heads == heads
+           : shape.ndim() == 3 && heads >= 1 && kv_heads >= 1 && heads % kv_heads == 0;
+  // kv_heads <= heads, so that this sum is an int64.
+  const int64_t all = agree && heads <= kMostHeads ? heads + 2 * kv_heads : -1;
+  if (all < 0 || (!five && shape[2] % all != 0)) {
     const auto text = [](std::optional<int64_t> n) {
       return n ? absl::StrCat(*n) : std::string("None");
     };
@@ -319,8 +333,8 @@ StatusOr<Tensor> AttentionPacked(const Tensor& qkv, std::optional<int64_t> num_h
     OFL_ASSIGN_OR_RETURN(seen, View(mask, four));
   }
   AttentionOptions options{.scale = ScaleOr(scale, d), .causal = is_causal, .dropout = dropout_p};
-  OFL_RETURN_IF_ERROR(
-      Draw(kPacked, qkv.device(), generator, shape[0] * shape[1] * heads * shape[1], &options));
+  const uint64_t scores = ScoresOf({shape[0], shape[1], heads, shape[1]});
+  OFL_RETURN_IF_ERROR(Draw(kPacked, qkv.device(), generator, scores, &options));
   StatusOr<Tensor> y = Call(PackedOp(), {tokens, seen}, AttrsOf(options, heads, kv_heads));
   if (!y.ok() || five) return y;
   return View(*y, {shape[0], shape[1], heads * d});

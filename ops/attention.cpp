@@ -116,9 +116,11 @@ Status CheckPacked(const InferContext& c, int i, Sizes* s) {
                     absl::StrCat("a divisor of the number of heads, ", heads));
   }
   const Shape& qkv = c.shape(i);
-  if (qkv.ndim() != 4 || qkv[2] != heads + 2 * kv_heads) {
+  // kv_heads may be such that heads + 2 kv_heads is no int64.
+  const int64_t rest = qkv.ndim() == 4 ? qkv[2] - heads : -1;
+  if (rest < 0 || rest % 2 != 0 || rest / 2 != kv_heads) {
     return ShapeMismatch(c.op(), "qkv", qkv,
-                         absl::StrCat("[batch, token, ", heads + 2 * kv_heads, ", element]"));
+                         absl::StrCat("[batch, token, ", heads, " + 2 * ", kv_heads, ", element]"));
   }
   *s = {qkv[0], qkv[1], qkv[1], heads, kv_heads, qkv[3], qkv[3]};
   return OkStatus();

@@ -289,6 +289,25 @@ def test_packed_is_the_same_as_apart(tokens, kv_heads, dtype, device):
     assert got.is_contiguous()
 
 
+# The second: heads + 2 kv_heads are 2 modulo 2^64, by which 4 can be divided.
+@pytest.mark.parametrize("heads", [1 << 62, ((1 << 64) + 2) // 3, (1 << 63) - 1])
+def test_more_heads_than_can_be_added_up_are_refused(heads):
+    for refused in (
+        lambda: F.attention_packed(flow.ones(1, 2, 4), heads),
+        lambda: F.attention_packed(flow.ones(1, 2, 4), heads, 1),
+        lambda: F.attention_packed(flow.ones(1, 2, 4), 1, heads),
+        lambda: F.attention_packed(flow.ones(1, 2, 3, 1, 4), None, heads),
+        lambda: flow.ops.attention_packed(flow.ones(1, 2, 2, 4), None, heads=heads, kv_heads=heads),
+    ):
+        with pytest.raises(ValueError, match=r"attention_packed\(\): qkv "):
+            refused()
+
+
+def test_dropout_of_more_scores_than_an_int64_counts():
+    q, k = flow.ones(1, 1 << 33, 1, device="meta"), flow.ones(1, 1 << 34, 1, device="meta")
+    assert attend(q, k, k, dropout_p=0.5).shape == q.shape
+
+
 def test_packed_of_a_layer_that_has_the_batch_second(device):
     x = flow.randn(9, 2, 3, 2, 8, device=device)  # tokens first
     got = F.attention_packed(x.transpose(0, 1))
