@@ -46,11 +46,29 @@ template <class V>
 struct Product {
   V z, rest;
 };
+// a b - product, where product is a b rounded. Without fused products it takes halves of the
+// digits, whose products are exact (two of double lack the last of 54).
+template <class D>
+HWY_INLINE hn::Vec<D> LostInProduct(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> product) {
+#if HWY_NATIVE_FMA
+  return hn::MulSub(a, b, product);
+#else
+  const hn::RebindToUnsigned<D> du;
+  using Bits = hn::TFromD<decltype(du)>;
+  const auto mask = hn::Set(du, static_cast<Bits>(sizeof(Bits) == 4 ? ~0xfffull : ~0x7ffffffull));
+  const auto a_high = hn::BitCast(d, hn::And(hn::BitCast(du, a), mask));
+  const auto b_high = hn::BitCast(d, hn::And(hn::BitCast(du, b), mask));
+  const auto a_low = hn::Sub(a, a_high), b_low = hn::Sub(b, b_high);
+  auto lost = hn::MulAdd(a_high, b_low, hn::Sub(hn::Mul(a_high, b_high), product));
+  lost = hn::MulAdd(a_low, b_high, lost);
+  return hn::MulAdd(a_low, b_low, lost);
+#endif
+}
 template <class D>
 HWY_INLINE Product<hn::Vec<D>> Scaled(D d, hn::Vec<D> x, hn::TFromD<D> hi, hn::TFromD<D> lo) {
   const auto h = hn::Set(d, hi), l = hn::Set(d, lo);
   const auto z = hn::Mul(x, h);
-  const auto rest = hn::MulAdd(x, l, hn::MulSub(x, h, z));
+  const auto rest = hn::MulAdd(x, l, LostInProduct(d, x, h, z));
   return {z, hn::IfThenElseZero(hn::Lt(hn::Abs(z), Constant(d, kFar<D>)), rest)};
 }
 
