@@ -111,6 +111,11 @@ class Fuzzer:
             return self.first[0]
         return self.first
 
+    def mask(self):
+        """What a mask is wanted for has truths of its own shape, mostly."""
+        x = self.operand()
+        return x if self.chance(0.3) else flow.zeros_like(x, dtype=flow.bool)
+
     def wrong(self):
         """Something that most arguments cannot be."""
         return self.rng.choice([
@@ -160,7 +165,12 @@ class Fuzzer:
             if default and self.chance(0.5):
                 keyword_only = True  # the rest by name, or not at all
                 continue
-            value = self.wrong() if self.chance(0.04) else self.of_type(kind)
+            if self.chance(0.04):
+                value = self.wrong()
+            elif (argument, kind) == ("mask", "Tensor"):
+                value = self.mask()
+            else:
+                value = self.of_type(kind)
             if keyword_only:
                 kwargs[argument] = value
             else:

@@ -129,7 +129,8 @@ SKIP = {
 # Ops whose backward is constant in all inputs, so that its gradient is nothing.
 NO_SECOND_ORDER = {"fill_", "to_device", "floor_divide", "floor_divide_", "trunc_divide",
                    "trunc_divide_", "nextafter", "nextafter_", "uniform_", "normal_",
-                   "exponential_", "random_", "bernoulli_"}  # fmt: skip
+                   "exponential_", "random_", "bernoulli_", "ceil", "floor", "round",
+                   "round_decimals", "sign", "trunc"}  # fmt: skip
 # Taken now: tests may register more.
 OWN = flow.ops.list("")
 
