@@ -97,13 +97,15 @@ TEST(CollectiveWatchTest, ProgressGivesTheNextItsWholeTime) {
 
 TEST(CollectiveWatchTest, ADeviceThatFailsIsNotAskedAgain) {
   CollectiveWatch watch(milliseconds(2));
+  constexpr milliseconds kTimeout{1000};
   std::atomic<int> late{0};
   auto first = MakeRef<FakeEvent>(), second = MakeRef<FakeEvent>();
-  first->fails = true;
-  watch.Add(&line, first, milliseconds(20), [&] { ++late; });
-  watch.Add(&line, second, milliseconds(20), [&] { ++late; });
+  first->fails = first->stuck = true;  // it answers when the second one is there
+  watch.Add(&line, first, kTimeout, [&] { ++late; });
+  watch.Add(&line, second, kTimeout, [&] { ++late; });
+  first->stuck = false;
   EXPECT_TRUE(Within(kLong, [&] { return first->asked > 0; }));
-  std::this_thread::sleep_for(milliseconds(100));
+  std::this_thread::sleep_for(kTimeout + kTimeout / 4);
   EXPECT_EQ(first->asked, 1);
   EXPECT_EQ(late, 0);
 }
