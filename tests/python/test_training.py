@@ -196,6 +196,8 @@ print(json.dumps({"before": before, "after": after, "failed": failed}))
 
 
 def test_a_step_that_runs_out_of_memory_leaves_the_next_ones_alone(device, tmp_path):
+    if "libasan" in Path("/proc/self/maps").read_text():
+        pytest.skip("AddressSanitizer keeps freed memory, which the limit of this test counts")
     path = tmp_path / "program.py"
     path.write_text(OUT_OF_MEMORY)
     run = subprocess.run([sys.executable, path, device], capture_output=True, text=True)
