@@ -17,7 +17,6 @@
 
 #ifndef OFL_APPROXIMATE
 #define OFL_APPROXIMATE(exact) static_cast<float>(exact)
-#define OFL_APPROXIMATE(exact) static_cast<float>(exact)  // |x| <= 1 / 2
 #endif
 
 namespace oneflow_lite {
@@ -52,8 +51,7 @@ OFL_HOST_DEVICE float Exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 #else
-  const double y = std::exp2(static_cast<double>(x));
-  return std::fabs(x) <= 0.5f ? OFL_APPROXIMATE(y) : OFL_APPROXIMATE(y);
+  return OFL_APPROXIMATE(std::exp2(static_cast<double>(x)));
 #endif
 }
 #ifndef __CUDA_ARCH__
