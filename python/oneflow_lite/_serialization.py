@@ -101,13 +101,17 @@ class _Sink:
             self._stream = stream
         return len(data)
 
+    def end(self) -> None:
+        """What is written from now on goes nowhere."""
+        self._stream = None
+
     def flush(self) -> None:
         if self._stream is not None and hasattr(self._stream, "flush"):
             self._stream.flush()
 
 
 def write(tree: Any, leaves: list[_structure.Leaf], stream: IO[bytes]) -> None:
-    with zipfile.ZipFile(_Sink(stream), "w", zipfile.ZIP_STORED) as archive:
+    with _archive_in(stream) as archive:
         for name, value, node in leaves:
             array = array_of_tensor(value) if isinstance(value, Tensor) else value
             with archive.open(name + ".npy", "w", force_zip64=array.nbytes >= _LARGE) as entry:
@@ -119,6 +123,24 @@ def write(tree: Any, leaves: list[_structure.Leaf], stream: IO[bytes]) -> None:
         with archive.open(ENTRY, "w", force_zip64=len(text) >= _LARGE) as entry:
             entry.write(b'{"oneflow_lite": 2, "sha256": "%s", "value": ' % seal.encode())
             entry.write(text + b"}")
+
+
+@contextlib.contextmanager
+def _archive_in(stream: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """An archive that is ended where its block ends, and left as it is where the block raises.
+
+    ZipFile's own block ends it in both cases. Where an entry was being opened, that raises a
+    ValueError in place of what the block raised: a KeyboardInterrupt would be lost.
+    """
+    sink = _Sink(stream)
+    archive = zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED)
+    try:
+        yield archive
+        archive.close()
+    except BaseException:
+        sink.end()
+        archive.fp = None  # to ZipFile it is closed
+        raise
 
 
 def array_of_tensor(x: Tensor) -> np.ndarray:

@@ -6,8 +6,6 @@ import fcntl
 import hashlib
 import io
 import os
-import resource
-import signal
 import stat
 import subprocess
 import sys
@@ -188,80 +186,6 @@ def test_relative_paths_are_those_of_the_call(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     flow.save(1, "x")
     assert flow.load("x") == 1 and names(tmp_path) == ["x"]
-
-
-# ---- What ends a save in its midst.
-
-
-@pytest.mark.parametrize("place", ["fsync", "replace", "write"])
-@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError(errno.EIO, "broken")])
-def test_an_error_leaves_the_old_file_alone(tmp_path, monkeypatch, place, error):
-    path = tmp_path / "x"
-    flow.save("old", path)
-
-    def fail(*_):
-        raise error
-
-    if place == "write":
-        monkeypatch.setattr("oneflow_lite._npy.parts", fail)
-    else:
-        monkeypatch.setattr(os, place, fail)
-    with pytest.raises(error if isinstance(error, type) else OSError):
-        flow.save({"x": flow.ones(100_000)}, path)
-    monkeypatch.undo()
-    assert names(tmp_path) == ["x"] and flow.load(path) == "old"
-
-
-def test_a_signal_in_the_midst(tmp_path):
-    path = tmp_path / "x"
-    flow.save("old", path)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        for n in range(1, 30):
-            signal.setitimer(signal.ITIMER_REAL, n * 0.0005)
-            with pytest.raises(KeyboardInterrupt):
-                while True:
-                    flow.save({"x": flow.ones(1 << 20)}, path)
-            left = names(tmp_path)
-            assert left == ["x"], (n, left)
-            flow.load(path)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def test_a_full_disk(tmp_path):
-    """Of RLIMIT_FSIZE, which fails as a full disk does: in the midst of a write."""
-    path = tmp_path / "x"
-    flow.save("old", path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    for most in (100, 5000, 1 << 20):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
-        try:
-            with pytest.raises(OSError) as caught:
-                flow.save({"x": flow.ones(1 << 20)}, path)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        assert caught.value.errno == errno.EFBIG
-        assert names(tmp_path) == ["x"] and flow.load(path) == "old"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts a file system")
-def test_a_full_file_system(tmp_path):
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)]
-    if subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("no file system can be mounted here")
-    try:
-        path = folder / "x"
-        flow.save("old", path)
-        with pytest.raises(OSError) as caught:
-            flow.save({"x": flow.ones(1 << 20)}, path)
-        assert caught.value.errno == errno.ENOSPC
-        assert names(folder) == ["x"] and flow.load(path) == "old"
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 @pytest.mark.parametrize("number", [errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL])
