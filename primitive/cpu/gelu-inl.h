@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The slopes of gelu and of its approximation by tanh on vectors of the compute type. Compiled once
+// gelu by tanh, and the slopes of both forms, on vectors of the compute type. Compiled once
 // per instruction set, like simd-inl.h.
 #if defined(OFL_PRIMITIVE_CPU_GELU_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef OFL_PRIMITIVE_CPU_GELU_INL_H_
@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+#include "primitive/cpu/activation-inl.h"
 #include "primitive/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,6 +56,44 @@ HWY_INLINE hn::Vec<D> GeluSlope(D d, hn::Vec<D> x) {
   const auto below = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, rest);
   const auto density = hn::Mul(bell, hn::Set(d, T(0.39894228040143267794)));
   return WithEnds(d, x, hn::MulAdd(x, density, below));
+}
+
+// v = 2 sqrt(2 / pi) (x + 0.044715 x^3), and what it lacks of the exact one, as far as that matters
+// to exp(v): v is up to 104 (745), so its rounding would be a hundred times that of exp(v).
+template <class D>
+HWY_INLINE Product<hn::Vec<D>> TwiceTanhArgument(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  // v = a x + b x^3 with a = kA + kARest, b = kB + kBRest.
+  constexpr double kA = 1.5957691216057308, kARest = -9.96930880911092e-17;
+  constexpr double kB = 0.07135481627260025, kBRest = -6.175149918155315e-19;
+  const auto a = Constant(d, kA), b = Constant(d, kB);
+  const auto a_rest = Constant(d, kA - static_cast<T>(kA) + kARest);
+  const auto b_rest = Constant(d, kB - static_cast<T>(kB) + kBRest);
+  const auto square = hn::Mul(x, x);
+  const auto square_rest = LostInProduct(d, x, x, square);
+  const auto bend = hn::Mul(b, square);
+  auto rest = hn::MulAdd(b, square_rest, LostInProduct(d, b, square, bend));
+  rest = hn::Add(hn::MulAdd(b_rest, square, rest), a_rest);
+  // The sum a + bend with its rounding, whichever is the larger.
+  const auto factor = hn::Add(a, bend);
+  const auto of_bend = hn::Sub(factor, a);
+  const auto lost = hn::Add(hn::Sub(a, hn::Sub(factor, of_bend)), hn::Sub(bend, of_bend));
+  rest = hn::Add(rest, lost);
+  const auto v = hn::Mul(x, factor);
+  rest = hn::MulAdd(x, rest, LostInProduct(d, x, factor, v));
+  return {v, hn::IfThenElseZero(hn::Lt(hn::Abs(v), Constant(d, kFar<D>)), rest)};
+}
+
+// x (1 + tanh(v / 2)) / 2 without cancellation: x / (1 + exp(-v)).
+template <class D>
+HWY_INLINE hn::Vec<D> GeluTanhOf(D d, hn::Vec<D> x) {
+  const auto v = TwiceTanhArgument(d, x);
+  const auto below = hn::Lt(x, hn::Zero(d));
+  const auto near = hn::Max(hn::Neg(hn::Abs(v.z)), Constant(d, -kFar<D>));
+  const auto t = ExpOfTail(d, near);
+  const auto e = hn::MulAdd(t.e, hn::IfThenElse(below, v.rest, hn::Neg(v.rest)), t.e);
+  const auto tail = hn::Mul(hn::Mul(hn::Max(x, Constant(d, -40)), e), t.back);
+  return hn::Div(hn::IfThenElse(below, tail, x), hn::Add(e, Constant(d, 1)));
 }
 
 // Of x s, s = 1 / (1 + exp(-v)), v = a x + b x^3: s + x s (1 - s) (a + 3 b x^2), from the exp that

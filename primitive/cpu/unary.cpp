@@ -14,6 +14,7 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/unary.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
+#include "primitive/cpu/gelu-inl.h"
 #include "primitive/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -83,17 +84,6 @@ HWY_INLINE hn::Vec<D> SigmoidOf(D d, hn::Vec<D> x) {
   const auto one = hn::Set(d, hn::TFromD<D>(1));
   const auto e = ExpOf(d, hn::Neg(hn::Abs(x)));
   return hn::Div(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), e, one), hn::Add(one, e));
-}
-
-// x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
-// x^3).
-template <class D>
-HWY_INLINE hn::Vec<D> GeluTanhOf(D d, hn::Vec<D> x) {
-  using T = hn::TFromD<D>;
-  const auto factor = hn::MulAdd(hn::Mul(x, x), hn::Set(d, T(0.07135481627260025)),
-                                 hn::Set(d, T(1.5957691216057308)));
-  const auto y = hn::Mul(x, SigmoidOf(d, hn::Mul(x, factor)));
-  return hn::IfThenElse(hn::Lt(x, hn::Set(d, T(-40))), hn::Zero(d), y);
 }
 
 template <class D>
