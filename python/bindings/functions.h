@@ -35,6 +35,7 @@ struct BoundFunction {
 // False: an exception is set.
 bool Bind(const FunctionSchema& f, BoundFunction* b);
 // Parses Python's arguments, calls, wraps the result. `args` as in METH_FASTCALL | METH_KEYWORDS.
+// In call.cpp.
 PyObject* CallBound(const BoundFunction& b, PyObject* self, PyObject* const* args, Py_ssize_t nargs,
                     PyObject* kwnames);
 
