@@ -34,7 +34,7 @@ def _eps_of(module: nn.Module) -> float:
 def _llama_rms_norm(self, x: Tensor) -> Tensor:
     """Weight * x_hat, of one dtype. Llama rounds x_hat before it multiplies; this rounds once."""
     if not is_served(x) or x.dtype != self.weight.dtype or x.numel() == 0:
-        return super(type(self), self).forward(x)
+        return self._rows_class.forward(self, x)
     invariant = self._rows_how["invariant"]
     eps = _eps_of(self)
     return _norms.rms_norm(
@@ -45,7 +45,7 @@ def _llama_rms_norm(self, x: Tensor) -> Tensor:
 def _gemma_rms_norm(self, x: Tensor) -> Tensor:
     """x_hat * (1 + weight), rounded once, as Gemma does."""
     if not is_served(x) or x.numel() == 0 or self.weight.dtype == torch.float64 != x.dtype:
-        return super(type(self), self).forward(x)
+        return self._rows_class.forward(self, x)
     weight = 1.0 + (self.weight.double() if x.dtype == torch.float64 else self.weight.float())
     invariant = self._rows_how["invariant"]
     return _norms.rms_norm(
@@ -80,10 +80,17 @@ def _replacement(cls: type, kind: str) -> type:
     if (cls, kind) not in _made:
 
         def reduce(self, protocol):  # classes made here are found again by what they were made of
+            if type(self) is not made:  # what parametrizations and FSDP made of one of them
+                return super(made, self).__reduce_ex__(protocol)
             return _rebuild, (cls, kind), self.__dict__
 
-        body = {"forward": _FORWARDS[kind], "__reduce_ex__": reduce, "__module__": __name__}
-        _made[cls, kind] = type(f"Rows{cls.__name__}", (cls,), body)
+        body = {
+            "forward": _FORWARDS[kind],
+            "__reduce_ex__": reduce,
+            "__module__": __name__,
+            "_rows_class": cls,
+        }
+        made = _made[cls, kind] = type(f"Rows{cls.__name__}", (cls,), body)
     return _made[cls, kind]
 
 
