@@ -125,18 +125,24 @@ def _kinds(module: nn.Module) -> tuple[str, ...]:
     return ()
 
 
+def _like(module: nn.Module) -> Tensor:
+    """A tensor of the dtype and device of the module's parameters."""
+    return next(iter(module.parameters()), torch.empty(0, device="cpu"))
+
+
 def _inputs(module: nn.Module) -> list[tuple[Tensor, ...]]:
     """Random inputs for a probe, as the module's parameters are."""
-    like = next(iter(module.parameters()), torch.empty(0))
+    like = _like(module)
     if isinstance(module, nn.CrossEntropyLoss):
         weight = module.weight
         classes = 17 if weight is None else weight.shape[0]
         device = like.device if weight is None else weight.device
-        x = torch.randn(6, classes, device=device)
+        x = torch.randn(6, classes, dtype=torch.float32, device=device)
         return [(x, torch.randint(0, classes, (6,), device=device))]
     shape = tuple(getattr(module, "normalized_shape", like.shape))
     return [
-        (torch.randn(*lead, *shape, device=like.device).to(like.dtype),) for lead in ((5,), (2, 3))
+        (torch.randn(*lead, *shape, dtype=torch.float32, device=like.device).to(like.dtype),)
+        for lead in ((5,), (2, 3))
     ]
 
 
@@ -144,9 +150,9 @@ def _outcome(module: nn.Module, inputs: tuple[Tensor, ...], dy_seed: int) -> lis
     """Output and gradients of a module."""
     x = inputs[0].clone().requires_grad_()
     with torch.enable_grad():
-        y = module(x, *inputs[1:])
+        y = module.forward(x, *inputs[1:])  # hooks are not the probe's to call
         generator = torch.Generator("cpu").manual_seed(dy_seed)
-        dy = torch.randn(y.shape, generator=generator).to(y)
+        dy = torch.randn(y.shape, generator=generator, dtype=torch.float32, device="cpu").to(y)
         wanted = [x, *module.parameters()]
         return [y, *torch.autograd.grad(y, wanted, dy, allow_unused=True)]
 
@@ -162,20 +168,31 @@ def _is_near(ours: Tensor | None, theirs: Tensor | None) -> bool:
     )
 
 
+def _twin(module: nn.Module, cls: type, parameters: dict[str, nn.Parameter | None]) -> nn.Module:
+    """The module as one of cls with other parameters; all else is shared: hooks may own much."""
+    twin = copy.copy(module)
+    twin.__class__ = cls
+    vars(twin)["_parameters"] = parameters
+    return twin
+
+
 def _agrees(module: nn.Module, kind: str) -> bool:
     """Whether the replacement gives the module's output and gradients on random numbers."""
-    if any(p.is_meta for p in module.parameters()):
+    if any(t.is_meta for t in (*module.parameters(), *module.buffers())):
         return False
     if any(type(p) not in (nn.Parameter, Tensor) for p in module.parameters()):
         return False
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())), torch.no_grad():
-        old = copy.deepcopy(module).requires_grad_(True)
-        old._forward_hooks.clear()
-        old._forward_pre_hooks.clear()
-        for p in old.parameters():
-            p.copy_(torch.randn_like(p))
-        new = copy.deepcopy(old)
-        new.__class__ = _replacement(type(module), kind)
+    with (
+        torch.random.fork_rng(devices=range(torch.cuda.device_count())),
+        torch.inference_mode(False),
+        torch.no_grad(),
+    ):
+        drawn = {
+            name: p if p is None else nn.Parameter(torch.randn_like(p))
+            for name, p in module._parameters.items()
+        }
+        old = _twin(module, type(module), drawn)
+        new = _twin(module, _replacement(type(module), kind), drawn)
         new._rows_how = {"autocast": "torch", "invariant": False}
         for number, inputs in enumerate(_inputs(module)):
             try:
