@@ -6,7 +6,6 @@ with another forward. What its new forward cannot serve goes to the old one.
 """
 
 import copy
-import functools
 import sys
 
 import torch
@@ -232,25 +231,34 @@ def _causal_lm_loss(
     return loss / num_items_in_batch
 
 
+def _invariant_causal_lm_loss(*arguments, **named):
+    return _causal_lm_loss(*arguments, **named, invariant=True)
+
+
 def _replace_loss(model: nn.Module, invariant: bool) -> bool:
     """Give a transformers model for causal language modelling the loss above."""
     losses = sys.modules.get("transformers.loss.loss_utils")
     if losses is None or not hasattr(type(model), "loss_function"):
         return False
+    ours = _invariant_causal_lm_loss if invariant else _causal_lm_loss
+    if model.loss_function in (_causal_lm_loss, _invariant_causal_lm_loss):
+        changes = model.loss_function is not ours
+        model.loss_function = ours
+        return changes
     if model.loss_function is not losses.ForCausalLMLoss:
         return False
-    with torch.random.fork_rng(devices=()):
-        logits, labels = torch.randn(2, 5, 11, requires_grad=True), torch.randint(0, 11, (2, 5))
+    with torch.random.fork_rng(devices=()), torch.inference_mode(False):
+        logits = torch.randn(2, 5, 11, dtype=torch.float32, device="cpu", requires_grad=True)
+        labels = torch.randint(0, 11, (2, 5), device="cpu")
     labels[0, 1] = -100
     for items in (None, 7):
-        old = losses.ForCausalLMLoss(logits, labels, 11, items)
-        new = _causal_lm_loss(logits, labels, 11, items)
+        with torch.inference_mode(False), torch.enable_grad():
+            old = losses.ForCausalLMLoss(logits, labels, 11, items)
+            new = _causal_lm_loss(logits, labels, 11, items)
         gradients = [torch.autograd.grad(loss, logits)[0] for loss in (old, new)]
         if not (torch.allclose(old, new) and torch.allclose(*gradients, atol=1e-6)):
             return False
-    model.loss_function = (
-        functools.partial(_causal_lm_loss, invariant=True) if invariant else _causal_lm_loss
-    )
+    model.loss_function = ours
     return True
 
 
@@ -274,21 +282,29 @@ def apply_to(model: nn.Module, *, autocast: str = "torch", invariant: bool = Fal
     Returns
     -------
     list of str
-        What was replaced, as "encoder.norm: LayerNorm".
+        What was replaced, as "encoder.norm: LayerNorm", or was replaced before and now has another
+        `autocast` or `invariant`.
     """
     if autocast not in ("torch", "keep"):
         raise ValueError(f'autocast is "{autocast}"; allowed are "torch" and "keep"')
     replaced, verdicts = [], {}
+    how = {"autocast": autocast, "invariant": invariant}
     for name, module in model.named_modules():
+        cls = getattr(type(module), "_rows_class", None)
+        if cls is not None:
+            if module._rows_how != how:
+                module._rows_how = how
+                replaced.append(f"{name or 'the model'}: {cls.__name__}")
+            continue
         cls = type(module)
         for kind in _kinds(module):
-            like = next(iter(module.parameters()), torch.empty(0))
+            like = _like(module)
             key = (cls, kind, like.dtype, like.device, like.shape, repr(module))
             if key not in verdicts:
                 verdicts[key] = _agrees(module, kind)
             if verdicts[key]:
                 module.__class__ = _replacement(cls, kind)
-                module._rows_how = {"autocast": autocast, "invariant": invariant}
+                module._rows_how = how
                 replaced.append(f"{name or 'the model'}: {cls.__name__}")
                 break
     if _replace_loss(model, invariant):
