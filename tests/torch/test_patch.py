@@ -223,6 +223,33 @@ def test_unpatch_gives_back_the_same_bits(device):
     rows.unpatch()  # and again: nothing happens
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_not_served_goes_to_the_kernel_that_was_there_when_it_was_patched():
+    """Somebody else's, put in place between two calls of patch()."""
+    rows.patch("cpu")
+    rows.unpatch()
+    calls = []
+
+    def theirs(self, dim, half_to_float):
+        calls.append(dim)
+        return torch.full_like(self, 7)
+
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        library.impl("_softmax", theirs, "CPU")
+        rows.patch("cpu")
+        x = torch.randn(3, 4, 5)
+        _near(torch.softmax(x, -1).sum(-1), torch.ones(3, 4))
+        assert calls == []
+        torch.softmax(x.transpose(0, 2), 1)
+        assert calls == [1]
+    finally:
+        rows.unpatch()
+        library._destroy()
+    _near(torch.softmax(x.transpose(0, 2), 1).sum(1), torch.ones(5, 3))
+    assert calls == [1]
+
+
 def test_composites_are_not_patched():
     assert not {"softmax.int", "layer_norm", "rms_norm", "cross_entropy_loss"} & set(_patch.PATCHED)
 

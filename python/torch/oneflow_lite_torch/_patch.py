@@ -22,8 +22,8 @@ PATCHED = (
 _MASKS = {"native_layer_norm_backward": 3, "_fused_rms_norm_backward": 2}  # flags of output_mask
 _KEYS = {"cuda": "CUDA", "cpu": "CPU"}
 
-# The kernels that were there before, by device and operator; never looked up again, since the next
-# look would find ours.
+# The kernels that were there before, by device and operator. Not looked up while ours is in place:
+# the look would find it.
 _before: dict[tuple[str, str], torch._C._SafeKernelFunction] = {}
 _library = torch.library.Library("oneflow_lite_torch", "FRAGMENT")
 _active: set[str] = set()
@@ -35,11 +35,14 @@ MEASURED = frozenset({(9, 0)})
 def _keep(device: str, name: str) -> bool:
     """Keep the kernel that is there, behind fallback_<name>; False where there is none."""
     key = _KEYS[device]
-    if (device, name) in _before:
-        return True
+    if device in _active:
+        return (device, name) in _before
     if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", key):
         return False
+    known = (device, name) in _before
     _before[device, name] = torch.library.get_kernel(f"aten::{name}", key)
+    if known:  # its fallback is there
+        return True
 
     def fallback(keyset, *args):
         if name in _MASKS:  # which came as the bits of a number
