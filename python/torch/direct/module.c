@@ -80,7 +80,7 @@ static int flag_of(PyObject* o) { return o == Py_True ? 1 : o == Py_False ? 0 : 
 
 /* False: not a number, or one beyond 64 bits. */
 static int is_integer(PyObject* o, long long* value) {
-  if (!PyLong_Check(o)) return 0;
+  if (!PyLong_CheckExact(o)) return 0; /* a bool is none, though Python has it so */
   *value = PyLong_AsLongLong(o);
   if (*value != -1 || !PyErr_Occurred()) return 1;
   PyErr_Clear();

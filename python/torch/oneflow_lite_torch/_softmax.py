@@ -65,12 +65,18 @@ def _quick(x: Tensor, dim: int, log: bool, invariant: bool) -> Tensor:
     return _forward(x, dim, log, False, invariant)
 
 
+def _is_dim(dim: object, ndim: int) -> bool:
+    """Whether dim is a number of one of the dims; None and what is an error are PyTorch's."""
+    return type(dim) is int and -max(1, ndim) <= dim < max(1, ndim)
+
+
 def _softmax(
     x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str, invariant: bool
 ) -> Tensor:
     if dtype is None and widens(x, autocast):
         dtype = torch.float32
-    if not is_served(x) or (dtype is not None and not dtype.is_floating_point):
+    served = is_served(x) and (dtype is None or dtype.is_floating_point)
+    if not served or not _is_dim(dim, x.ndim):
         y = F.log_softmax(x, dim, dtype=dtype) if log else F.softmax(x, dim, dtype=dtype)
         not_served("log_softmax" if log else "softmax", x, invariant)
         return y
@@ -118,7 +124,7 @@ def softmax(
         y = direct_softmax(input, dim, False, invariant)
         if y is not None:
             return y
-    if dtype is None and autocast == "torch" and is_ordinary(input):
+    if dtype is None and autocast == "torch" and type(dim) is int and is_ordinary(input):
         try:
             return _quick(input, dim, False, invariant)
         except RuntimeError:  # not served: PyTorch's function, or its error
@@ -139,7 +145,7 @@ def log_softmax(
         y = direct_softmax(input, dim, True, invariant)
         if y is not None:
             return y
-    if dtype is None and autocast == "torch" and is_ordinary(input):
+    if dtype is None and autocast == "torch" and type(dim) is int and is_ordinary(input):
         try:
             return _quick(input, dim, True, invariant)
         except RuntimeError:  # not served: PyTorch's function, or its error
