@@ -193,10 +193,11 @@ def _composed(
         scores = scores.masked_fill(~mask, float("-inf"))
     elif mask is not None:
         scores = scores + mask
-    y = torch.softmax(scores, -1).to(x.dtype)
-    if masked_row == "zero":
-        y = y.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0)
-    return y
+    if masked_row == "nan":
+        return torch.softmax(scores, -1).to(x.dtype)
+    nothing = (scores == float("-inf")).all(-1, keepdim=True)
+    y = torch.softmax(scores.masked_fill(nothing, 0), -1).to(x.dtype)  # else gradients are NaN
+    return y.masked_fill(nothing, 0)
 
 
 def scale_mask_softmax(
