@@ -5,6 +5,9 @@ Every operator gets a fake kernel: shapes and dtypes without data, which serves 
 The forwards without an underscore get gradients of torch.library.register_autograd.
 """
 
+import functools
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -256,12 +259,24 @@ _GRADIENTS = {
 }
 
 
+def _of_one_device(fake: Callable, name: str) -> Callable:
+    """The fake kernel, which refuses real tensors that one on "meta" beside them brings here."""
+
+    @functools.wraps(fake)
+    def checked(*args):
+        devices = {a.device for a in args if isinstance(a, Tensor)}
+        if len(devices) > 1:
+            found = ", ".join(sorted(map(str, devices)))
+            raise RuntimeError(f"{name}(): tensors are on several devices: {found}")
+        return fake(*args)
+
+    return checked
+
+
 def _register() -> None:
-    for name, fake in _FORWARDS.items():
-        torch.library.register_fake(f"{_NAMESPACE}::{name}", fake)
-        torch.library.register_fake(f"{_NAMESPACE}::_{name}", fake)
-    for name, fake in _OTHERS.items():
-        torch.library.register_fake(f"{_NAMESPACE}::{name}", fake)
+    underscored = {f"_{name}": fake for name, fake in _FORWARDS.items()}
+    for name, fake in (_FORWARDS | underscored | _OTHERS).items():
+        torch.library.register_fake(f"{_NAMESPACE}::{name}", _of_one_device(fake, name))
     for name, (setup, backward) in _GRADIENTS.items():
         torch.library.register_autograd(f"{_NAMESPACE}::{name}", backward, setup_context=setup)
 
