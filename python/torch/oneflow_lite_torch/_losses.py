@@ -204,13 +204,15 @@ def cross_entropy(
                 return _apply_quickly(input, target, how)
             except RuntimeError:  # not served: PyTorch's function, or its error
                 pass
-    if widens(input, autocast, is_loss=True):
+    tensors = isinstance(input, Tensor) and isinstance(target, Tensor)  # or torch.fx traces
+    if tensors and widens(input, autocast, is_loss=True):
         input = input.float()
-    result = input.dtype if dtype is None else dtype
-    known = 0.0 <= label_smoothing <= 1.0 and result in (input.dtype, compute_type(input.dtype))
+    result = dtype if dtype is not None or not tensors else input.dtype
+    known = tensors and 0.0 <= label_smoothing <= 1.0
+    known = known and result in (input.dtype, compute_type(input.dtype))
     if not known or not _is_served(input, target, weight):
         loss = F.cross_entropy(
-            input.to(result) if result != input.dtype else input,
+            input.to(result) if dtype is not None else input,
             target,
             weight,
             ignore_index=ignore_index,
