@@ -162,6 +162,7 @@ static PyObject* norm(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   if (cols < 0 || centre < 0 || invariant < 0 || keeps < 0) Py_RETURN_NONE;
   if (args[4] != Py_None && !PyFloat_Check(args[4])) Py_RETURN_NONE;
   const double eps = args[4] == Py_None ? NAN : PyFloat_AsDouble(args[4]);
+  if (eps != eps && (centre || args[4] != Py_None)) Py_RETURN_NONE;
   void* tensors[3] = {args[0], NULL, NULL};
   int recorded = is_recorded(args[0]);
   for (int i = 1; i < 3; ++i) {

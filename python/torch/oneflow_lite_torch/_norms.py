@@ -171,7 +171,8 @@ def _norm(x, normalized_shape, weight, bias, eps, centre, invariant, autocast):
     if (centre or RMS_NORM_WIDENS) and widens(x, autocast):
         x, weight, bias = _widened(x, weight, bias)
     shape = _shape_of(normalized_shape)
-    if not _are_served(x, shape, weight, bias):
+    number = isinstance(eps, float | int) or (eps is None and not centre)  # else an error
+    if not number or not _are_served(x, shape, weight, bias):
         if centre:
             y = F.layer_norm(x, shape, weight, bias, eps)
         else:
