@@ -28,8 +28,9 @@ struct NormCall {
   // Checks a weight or bias; gives its elements as the primitives take them: dense.
   const void* Column(const Tensor& tensor, const TensorInfo& column, const char* name,
                      OptionalTensor* copy) {
-    Require(column.known && (column.dtype == x.dtype || column.dtype == DType::kFloat32), op,
-            "(): ", name, " must have input's dtype or float32");
+    const bool widened = column.dtype == DType::kFloat32 && SizeOf(x.dtype) == 2;
+    Require(column.known && (column.dtype == x.dtype || widened), op, "(): ", name,
+            " must have input's dtype, or float32 beside 16 bits");
     Require(column.numel() == rows.cols, op, "(): ", name, " has ", column.numel(),
             " elements, but rows have ", rows.cols);
     Require(column.device.type == x.device.type && column.device.index == x.device.index, op,
