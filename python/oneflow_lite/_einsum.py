@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 import string
-from typing import Any
+from typing import Any, NamedTuple
 
 from oneflow_lite._oneflow_lite import ShapeError, Tensor, int64
 from oneflow_lite._oneflow_lite import bool as bool_
@@ -39,23 +39,26 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         else list(operands)  # fmt: skip
     if not isinstance(equation, str) or not all(isinstance(x, Tensor) for x in tensors):
         raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
-    names, result = _parse(equation.replace(" ", ""), tensors)
+    names, result = _parse(equation, tuple(tuple(x.shape) for x in tensors))
     kind = functools.reduce(promote_types, [x.dtype for x in tensors])
     tensors = [x.to(None, int64 if kind is bool_ else kind) for x in tensors]
     y = _summed(tensors, names, result)
     return y != 0 if kind is bool_ else y
 
 
-def _summed(tensors: list[Tensor], names: list[list[str]], result: list[str]) -> Tensor:
+Names = tuple[str, ...]  # of dims
+
+
+def _summed(tensors: list[Tensor], names: tuple[Names, ...], result: Names) -> Tensor:
     parts = [_diagonals(x, dims) for x, dims in zip(tensors, names, strict=True)]
     x, dims = parts[0]
     for k, (y, other) in enumerate(parts[1:], 2):
-        wanted = set(result).union(*(later for _, later in parts[k:]))
+        wanted = frozenset(result).union(*(later for _, later in parts[k:]))
         x, dims = _multiply(x, dims, y, other, wanted)
     gone = [d for d, name in enumerate(dims) if name not in result]
     x = x.sum(gone) if gone else x
-    dims = [name for name in dims if name in result]
-    return x.permute([dims.index(name) for name in result])
+    dims = tuple(name for name in dims if name in result)
+    return x if dims == result else x.permute([dims.index(name) for name in result])
 
 
 def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
@@ -79,42 +82,51 @@ def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
     return equation, given[: 2 * pairs : 2]
 
 
-def _parse(equation: str, tensors: list[Tensor]) -> tuple[list[list[str]], list[str]]:
+# What follows from names and shapes alone is kept: it takes longer than a small product.
+_kept = functools.lru_cache(maxsize=256)
+Shape = tuple[int, ...]
+
+
+@_kept
+def _parse(equation: str, shapes: tuple[Shape, ...]) -> tuple[tuple[Names, ...], Names]:
     """The names of the dims of each tensor and of the result; "0", "1" ... for those of "..."."""
+    equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
-    if len(terms) != len(tensors):
-        raise ValueError(f'einsum(): "{equation}" is for {len(terms)} operands, not {len(tensors)}')
+    if len(terms) != len(shapes):
+        raise ValueError(f'einsum(): "{equation}" is for {len(terms)} operands, not {len(shapes)}')
     extra = 0
-    names = []
-    for term, x in zip(terms, tensors, strict=True):
+    names: list[Names] = []
+    for term, shape in zip(terms, shapes, strict=True):
         letters = term.replace("...", "", 1)
         if letters and not (letters.isascii() and letters.isalpha()):
             raise ValueError(f'einsum(): "{term}" has something else than letters and one "..."')
-        more = x.ndim - len(letters) if "..." in term else 0
-        if more < 0 or (more == 0 and "..." not in term and len(letters) != x.ndim):
-            raise ShapeError(f'einsum(): "{term}" does not go with shape {list(x.shape)}')
+        more = len(shape) - len(letters) if "..." in term else 0
+        if more < 0 or (more == 0 and "..." not in term and len(letters) != len(shape)):
+            raise ShapeError(f'einsum(): "{term}" does not go with shape {list(shape)}')
         extra = max(extra, more)
         front, _, back = term.partition("...") if "..." in term else (term, "", "")
         # Counted from the last, so that they broadcast.
-        names.append([*front, *(str(d) for d in reversed(range(more))), *back])
+        names.append((*front, *(str(d) for d in reversed(range(more))), *back))
     points = [str(d) for d in reversed(range(extra))]
     if arrow:
         front, dots, back = right.partition("...")
-        result = [*front, *(points if dots else ()), *back]
+        result = (*front, *(points if dots else ()), *back)
     else:
         letters = "".join(terms).replace("...", "")
-        result = [*points, *sorted(c for c in set(letters) if letters.count(c) == 1)]
+        result = (*points, *sorted(c for c in set(letters) if letters.count(c) == 1))
     known = set().union(*names)
     for name in result:
         if name not in known or result.count(name) > 1:
             raise ValueError(f'einsum(): "{name}" in the result of "{equation}" is no dim of the '
                              "operands, or stands there twice")  # fmt: skip
-    return names, result
+    return tuple(names), result
 
 
-def _diagonals(x: Tensor, names: list[str]) -> tuple[Tensor, list[str]]:
+def _diagonals(x: Tensor, names: Names) -> tuple[Tensor, Names]:
     """A name that stands twice in one tensor means the diagonal of those dims."""
+    if len(set(names)) == len(names):
+        return x, names
     dims = list(names)
     for name in names:
         while dims.count(name) > 1:
@@ -125,16 +137,34 @@ def _diagonals(x: Tensor, names: list[str]) -> tuple[Tensor, list[str]]:
                                  f"{x.shape[second]}")  # fmt: skip
             x = x.diagonal(0, first, second)
             dims = [n for d, n in enumerate(dims) if d not in (first, second)] + [name]
-    return x, dims
+    return x, tuple(dims)
 
 
-def _multiply(
-    x: Tensor, names: list[str], y: Tensor, other: list[str], wanted: set[str]
-) -> tuple[Tensor, list[str]]:
-    """One matrix product: [batch, rows, sums] times [batch, sums, cols]."""
+class _Layout(NamedTuple):
+    """How an operand becomes one of a matrix product; None where a step changes nothing."""
+
+    order: list[int] | None
+    wide: list[int] | None
+    groups: list[int] | None
+
+    def of(self, x: Tensor) -> Tensor:
+        if self.order is not None:
+            x = x.permute(self.order)
+        if self.wide is not None:
+            x = x.expand(self.wide)
+        return x if self.groups is None else x.reshape(self.groups)
+
+
+@_kept
+def _plan(
+    names: Names, shape: Shape, other: Names, other_shape: Shape, wanted: frozenset[str]
+) -> tuple[_Layout, _Layout, list[int], Names]:
+    """One matrix product: [batch, rows, sums] times [batch, sums, cols]; the shape of its result,
+    and the names of that.
+    """
     sizes: dict[str, int] = {}
-    for t, dims in ((x, names), (y, other)):
-        for name, size in zip(dims, t.shape, strict=True):
+    for t, dims in ((shape, names), (other_shape, other)):
+        for name, size in zip(dims, t, strict=True):
             if sizes.setdefault(name, size) != size and 1 not in (size, sizes[name]):
                 raise ShapeError(f'einsum(): "{name}" stands for dims of {sizes[name]} and {size}')
             if sizes[name] == 1:
@@ -143,11 +173,26 @@ def _multiply(
     batch, sums = [n for n in shared if n in wanted], [n for n in shared if n not in wanted]
     rows, cols = [n for n in names if n not in other], [n for n in other if n not in names]
 
-    def laid_out(t: Tensor, dims: list[str], groups: tuple[list[str], ...]) -> Tensor:
-        order = [n for group in groups for n in group]
-        t = t.permute([dims.index(n) for n in order]).expand([sizes[n] for n in order])
-        return t.reshape([math.prod(sizes[n] for n in group) for group in groups])
+    def layout(t: Shape, dims: Names, groups: tuple[list[str], ...]) -> _Layout:
+        order = [dims.index(n) for group in groups for n in group]
+        wide = [sizes[dims[d]] for d in order]
+        some = [group for group in groups if group or group is not batch]
+        flat = [math.prod(sizes[n] for n in group) for group in some]
+        return _Layout(
+            None if order == sorted(order) else order,
+            None if wide == [t[d] for d in order] else wide,
+            None if flat == wide else flat,
+        )
 
-    product = laid_out(x, names, (batch, rows, sums)) @ laid_out(y, other, (batch, sums, cols))
-    dims = [*batch, *rows, *cols]
-    return product.reshape([sizes[n] for n in dims]), dims
+    left = layout(shape, names, (batch, rows, sums))
+    right = layout(other_shape, other, (batch, sums, cols))
+    out = (*batch, *rows, *cols)
+    return left, right, [sizes[n] for n in out], out
+
+
+def _multiply(
+    x: Tensor, names: Names, y: Tensor, other: Names, wanted: frozenset[str]
+) -> tuple[Tensor, Names]:
+    left, right, shape, dims = _plan(names, tuple(x.shape), other, tuple(y.shape), wanted)
+    product = left.of(x) @ right.of(y)
+    return product if list(product.shape) == shape else product.reshape(shape), dims
