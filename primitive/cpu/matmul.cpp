@@ -14,6 +14,7 @@
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/blas.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/gemv.h"
 #include "primitive/cpu/matmul_parts.h"
 
 namespace oneflow_lite {
@@ -88,15 +89,48 @@ void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t 
   });
 }
 
+// Whether each product is one of a matrix and a vector, and long enough to be shared out by itself.
+bool IsVectorProduct(const MatmulShape& s) {
+  constexpr int64_t kLeastInBatch = 16384;
+  const int64_t work = s.m * s.n * s.k;
+  return (s.m == 1 || s.n == 1) && work > (s.batch == 1 ? kTinyProduct : kLeastInBatch);
+}
+
+// A product of a matrix and a vector: where they lie, in elements.
+struct VectorProduct {
+  const char *matrix, *vector;
+  int64_t ld, vector_stride, length, result_stride;
+  bool by_rows;  // an element of the result is of a stored row
+
+  VectorProduct(const MatmulShape& s, const char* a, const char* b) {
+    const bool row = s.m == 1 && (s.n > 1 || s.transpose_a);  // times b; else a times a column
+    matrix = row ? b : a;
+    vector = row ? a : b;
+    ld = row ? s.ldb : s.lda;
+    vector_stride = row ? (s.transpose_a ? s.lda : 1) : (s.transpose_b ? 1 : s.ldb);
+    length = row ? s.n : s.m;
+    result_stride = row ? 1 : s.c_stride();
+    by_rows = (row ? s.transpose_b : !s.transpose_a) || (length == 1 && ld == 1);
+  }
+};
+
 class CpuMatmul final : public Matmul {
  public:
-  explicit CpuMatmul(const Spec& spec) : dtype_(spec.dtype) {
+  explicit CpuMatmul(const Spec& spec)
+      : dtype_(spec.dtype),
+        item_(static_cast<int64_t>(SizeOf(dtype_))),
+        gemv_(FindGemv(dtype_)),
+        to_compute_(FindConvert(dtype_, ComputeType(dtype_))),
+        from_compute_(FindConvert(ComputeType(dtype_), dtype_)) {
     if (ComputeType(dtype_) == dtype_) return;
-    widen_ = FindConvert(dtype_, DType::kFloat32);
-    narrow_ = FindConvert(DType::kFloat32, dtype_);
+    widen_ = to_compute_;
+    narrow_ = from_compute_;
   }
 
   size_t WorkspaceBytes(const Stream&, const MatmulShape& s) const override {
+    if (IsVectorProduct(s)) {
+      return static_cast<size_t>(s.k + s.m * s.n) * SizeOf(ComputeType(dtype_));
+    }
     if (!widen_) return 0;
     return static_cast<size_t>(s.m * s.k + s.k * s.n + s.m * s.n) * sizeof(float);
   }
@@ -107,10 +141,9 @@ class CpuMatmul final : public Matmul {
                 void* c, void* workspace) const override {
     if (s.batch <= 0 || s.m <= 0 || s.n <= 0 || (s.k <= 0 && s.accumulate)) return OkStatus();
     if (s.k <= 0) {
-      const auto item = static_cast<int64_t>(SizeOf(dtype_));
       for (int64_t r = 0; r < s.batch * s.m; ++r) {
-        std::memset(static_cast<char*>(c) + r * s.c_stride() * item, 0,
-                    static_cast<size_t>(s.n * item));
+        std::memset(static_cast<char*>(c) + r * s.c_stride() * item_, 0,
+                    static_cast<size_t>(s.n * item_));
       }
       return OkStatus();
     }
@@ -118,6 +151,15 @@ class CpuMatmul final : public Matmul {
     if (std::max({s.m, s.n, s.k, s.lda, s.ldb, s.ldc}) > kMost) {
       return Error(ErrorKind::kNotImplemented, "matmul() on cpu: a dimension beyond ", kMost,
                    " is more than the BLAS can take");
+    }
+    if (IsVectorProduct(s)) {
+      for (int64_t i = 0; i < s.batch; ++i) {
+        LaunchVector(s, static_cast<const char*>(a) + i * s.batch_stride_a * item_,
+                     static_cast<const char*>(b) + i * s.batch_stride_b * item_,
+                     s.add_bias ? static_cast<const char*>(bias) : nullptr,
+                     static_cast<char*>(c) + i * s.m * s.c_stride() * item_, workspace);
+      }
+      return OkStatus();
     }
     const BlasUse use;
     if (widen_) {
@@ -135,6 +177,47 @@ class CpuMatmul final : public Matmul {
   }
 
  private:
+  // n elements `stride` apart into n of the compute type, or the other way.
+  void Gather(int64_t n, const char* from, int64_t stride, char* to) const {
+    const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
+    if (stride == 1) return to_compute_(n, from, to);
+    for (int64_t i = 0; i < n; ++i) to_compute_(1, from + i * stride * item_, to + i * wide);
+  }
+  void Spread(int64_t n, const char* from, char* to, int64_t stride) const {
+    const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
+    if (stride == 1) return from_compute_(n, from, to);
+    for (int64_t i = 0; i < n; ++i) from_compute_(1, from + i * wide, to + i * stride * item_);
+  }
+
+  void LaunchVector(const MatmulShape& s, const char* a, const char* b, const char* bias, char* c,
+                    void* workspace) const {
+    const VectorProduct p(s, a, b);
+    const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
+    char* gathered = static_cast<char*>(workspace);
+    const bool lies_there = !widen_ && p.vector_stride == 1;
+    const char* vector = lies_there ? p.vector : gathered;
+    if (!lies_there) Gather(s.k, p.vector, p.vector_stride, gathered);
+    char* result = gathered + s.k * wide;
+    if (bias) {
+      Gather(p.length, bias, s.n == 1 ? 0 : 1, result);
+    } else if (s.accumulate) {
+      Gather(p.length, c, p.result_stride, result);
+    } else {
+      std::memset(result, 0, static_cast<size_t>(p.length * wide));
+    }
+    constexpr int64_t kGrain = 65536;  // elements of the matrix a thread is worth starting for
+    ParallelFor(p.length, std::max<int64_t>(1, kGrain / s.k), [&](int64_t begin, int64_t end) {
+      char* to = result + begin * wide;
+      if (p.by_rows) {
+        const GemvLoop rows = p.length == 1 ? gemv_.one_row : gemv_.rows;
+        rows(end - begin, s.k, p.matrix + begin * p.ld * item_, p.ld, vector, to);
+      } else {
+        gemv_.columns(s.k, end - begin, p.matrix + begin * item_, p.ld, vector, to);
+      }
+    });
+    Spread(p.length, result, c, p.result_stride);
+  }
+
   template <class C>
   static void LaunchBatch(const MatmulShape& s, const C* a, const C* b, C* c) {
     const auto products = [&](int64_t begin, int64_t end) {
@@ -153,7 +236,7 @@ class CpuMatmul final : public Matmul {
 
   // Rows of an operand, `ld` apart, as a dense float matrix.
   void Widen(const char* p, Stored size, int64_t ld, float* wide) const {
-    const int64_t row_bytes = ld * static_cast<int64_t>(SizeOf(dtype_));
+    const int64_t row_bytes = ld * item_;
     const int64_t grain = std::max<int64_t>(1, 32768 / size.cols);
     ParallelFor(size.rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r)
@@ -171,33 +254,31 @@ class CpuMatmul final : public Matmul {
   }
 
   void Narrow(const MatmulShape& s, const float* wide, char* out) const {
-    const int64_t item = static_cast<int64_t>(SizeOf(dtype_));
     if (s.c_stride() == s.n) {
       return ParallelFor(s.m * s.n, 32768, [&](int64_t begin, int64_t end) {
-        narrow_(end - begin, wide + begin, out + begin * item);
+        narrow_(end - begin, wide + begin, out + begin * item_);
       });
     }
     ParallelFor(s.m, std::max<int64_t>(1, 32768 / s.n), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        narrow_(s.n, wide + r * s.n, out + r * s.c_stride() * item);
+        narrow_(s.n, wide + r * s.n, out + r * s.c_stride() * item_);
       }
     });
   }
 
   void LaunchWidened(const MatmulShape& s, const char* a, const char* b, const char* bias, char* c,
                      float* workspace) const {
-    const int64_t item = static_cast<int64_t>(SizeOf(dtype_));
     float* wide_a = workspace;
     float* wide_b = wide_a + s.m * s.k;
     float* wide_c = wide_b + s.k * s.n;
     for (int64_t i = 0; i < s.batch; ++i) {
       if (i == 0 || s.batch_stride_a != 0) {
-        Widen(a + i * s.batch_stride_a * item, StoredA(s), s.lda, wide_a);
+        Widen(a + i * s.batch_stride_a * item_, StoredA(s), s.lda, wide_a);
       }
       if (i == 0 || s.batch_stride_b != 0) {
-        Widen(b + i * s.batch_stride_b * item, StoredB(s), s.ldb, wide_b);
+        Widen(b + i * s.batch_stride_b * item_, StoredB(s), s.ldb, wide_b);
       }
-      char* out = c + i * s.m * s.c_stride() * item;
+      char* out = c + i * s.m * s.c_stride() * item_;
       const bool adds = bias || s.accumulate;
       if (adds) WidenStart(s, bias, out, wide_c);
       Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c, s.n);
@@ -206,6 +287,9 @@ class CpuMatmul final : public Matmul {
   }
 
   DType dtype_;
+  int64_t item_;
+  GemvLoops gemv_;
+  ConvertFunction to_compute_, from_compute_;
   ConvertFunction widen_ = nullptr, narrow_ = nullptr;  // for the 16-bit floats
 };
 
