@@ -79,12 +79,28 @@ HWY_INLINE void StoreTo(hn::Vec<D> v, D d, bfloat16* HWY_RESTRICT p) {
   hn::StoreU(ToBFloat16(d, v), du16, &p->bits);
 }
 
+template <class T>
+constexpr bool kIsShortFloat = std::is_same_v<T, bfloat16> || std::is_same_v<T, float16>;
+#if OFL_SIMD_HAS_F16
+// The bits of a 16-bit float, widened; and those of v, rounded.
+template <class T, class D>
+HWY_INLINE hn::Vec<D> FromShort(D d, hn::Vec<hn::Rebind<uint16_t, D>> bits) {
+  if constexpr (std::is_same_v<T, bfloat16>) return FromBFloat16(d, bits);
+  const hn::Rebind<hwy::float16_t, D> dh;
+  return hn::PromoteTo(d, hn::BitCast(dh, bits));
+}
+template <class T, class D>
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, D>> ToShort(D d, hn::Vec<D> v) {
+  if constexpr (std::is_same_v<T, bfloat16>) return ToBFloat16(d, v);
+  const hn::Rebind<hwy::float16_t, D> dh;
+  return hn::BitCast(hn::Rebind<uint16_t, D>(), hn::DemoteTo(dh, v));
+}
+#endif
+
 template <class D>
 HWY_INLINE hn::Vec<D> LoadFrom(D d, const float16* HWY_RESTRICT p) {
 #if OFL_SIMD_HAS_F16
-  const hn::Rebind<hwy::float16_t, D> dh;
-  const hn::Rebind<uint16_t, D> du16;
-  return hn::PromoteTo(d, hn::BitCast(dh, hn::LoadU(du16, &p->bits)));
+  return FromShort<float16>(d, hn::LoadU(hn::Rebind<uint16_t, D>(), &p->bits));
 #else
   HWY_ALIGN float wide[hn::MaxLanes(D())];
   for (size_t i = 0; i < hn::Lanes(d); ++i) wide[i] = static_cast<float>(p[i]);
@@ -94,9 +110,7 @@ HWY_INLINE hn::Vec<D> LoadFrom(D d, const float16* HWY_RESTRICT p) {
 template <class D>
 HWY_INLINE void StoreTo(hn::Vec<D> v, D d, float16* HWY_RESTRICT p) {
 #if OFL_SIMD_HAS_F16
-  const hn::Rebind<hwy::float16_t, D> dh;
-  const hn::Rebind<uint16_t, D> du16;
-  hn::StoreU(hn::BitCast(du16, hn::DemoteTo(dh, v)), du16, &p->bits);
+  hn::StoreU(ToShort<float16>(d, v), hn::Rebind<uint16_t, D>(), &p->bits);
 #else
   HWY_ALIGN float wide[hn::MaxLanes(D())];
   hn::Store(v, d, wide);
@@ -119,6 +133,10 @@ OFL_SIMD_PART hn::Vec<D> LoadPart(D d, const T* HWY_RESTRICT p, size_t n, hn::Ve
 #if OFL_SIMD_HAS_MASKS
   if constexpr (sizeof(T) == sizeof(hn::TFromD<D>)) {
     return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), pad);
+  } else if constexpr (kIsShortFloat<T>) {
+    const hn::Rebind<uint16_t, D> du16;
+    const auto bits = hn::MaskedLoad(hn::FirstN(du16, n), du16, &p->bits);
+    return hn::IfThenElse(mask, FromShort<T>(d, bits), pad);
   }
 #endif
   T part[hn::MaxLanes(D())] = {};
@@ -130,8 +148,10 @@ template <class D, class T>
 OFL_SIMD_PART void StorePart(hn::Vec<D> v, D d, T* HWY_RESTRICT p, size_t n) {
 #if OFL_SIMD_HAS_MASKS
   if constexpr (sizeof(T) == sizeof(hn::TFromD<D>)) {
-    hn::BlendedStore(v, hn::FirstN(d, n), d, p);
-    return;
+    return hn::BlendedStore(v, hn::FirstN(d, n), d, p);
+  } else if constexpr (kIsShortFloat<T>) {
+    const hn::Rebind<uint16_t, D> du16;
+    return hn::BlendedStore(ToShort<T>(d, v), hn::FirstN(du16, n), du16, &p->bits);
   }
 #endif
   T part[hn::MaxLanes(D())];
@@ -200,7 +220,7 @@ HWY_INLINE void StreamTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p) {
     hn::Stream(ToBFloat16(d, v), du16, &p->bits);
   } else if constexpr (std::is_same_v<T, float16>) {
 #if OFL_SIMD_HAS_F16
-    hn::Stream(hn::BitCast(du16, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), v)), du16, &p->bits);
+    hn::Stream(ToShort<float16>(d, v), du16, &p->bits);
 #else
     StoreTo(v, d, p);
 #endif
