@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "primitive/cpu/activation-inl.h"
+#include "primitive/cpu/pack-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_ACTIVATION_ONCE_
 #define OFL_PRIMITIVE_CPU_ACTIVATION_ONCE_
@@ -210,11 +211,29 @@ void Loop(int64_t n, const ActivationNumbers& numbers, const void* x_data, void*
   });
 }
 
-// F for float32 and float64; for integers too. Null for the rest.
+// The same four vectors at a time: for functions of few instructions.
+template <class C, template <class> class F>
+void ShortLoop(int64_t n, const ActivationNumbers& numbers, const void* x_data, void* y_data) {
+  const TagOf<C> d;
+  const F<C> f(numbers);
+  const C* x = static_cast<const C*>(x_data);
+  const auto zero = hn::Zero(d);
+  GeneratePacks<C, false, true>(static_cast<size_t>(n), static_cast<C*>(y_data),
+                                [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+                                  return Pack<C>{{f(d, LoadUpTo(d, x + i, count, zero))}};
+                                });
+}
+
+// F for float32 and float64, long or short; a short one for integers too. Null for the rest.
 template <template <class> class F>
 ActivationLoop Floats(DType dtype) {
   if (dtype == DType::kFloat32) return &Loop<float, F>;
   return dtype == DType::kFloat64 ? &Loop<double, F> : nullptr;
+}
+template <template <class> class F>
+ActivationLoop Short(DType dtype) {
+  if (dtype == DType::kFloat32) return &ShortLoop<float, F>;
+  return dtype == DType::kFloat64 ? &ShortLoop<double, F> : nullptr;
 }
 template <template <class> class F>
 ActivationLoop Numbers(DType dtype) {
@@ -230,7 +249,7 @@ ActivationLoop Numbers(DType dtype) {
     case DType::kInt64:
       return &Loop<int64_t, F>;
     default:
-      return Floats<F>(dtype);
+      return Short<F>(dtype);
   }
 }
 
@@ -244,13 +263,13 @@ ActivationLoop FindActivation(ActivationOp op, DType dtype) {
     case ActivationOp::kMish:
       return Floats<Mish>(dtype);
     case ActivationOp::kHardswish:
-      return Floats<Hardswish>(dtype);
+      return Short<Hardswish>(dtype);
     case ActivationOp::kHardsigmoid:
-      return Floats<Hardsigmoid>(dtype);
+      return Short<Hardsigmoid>(dtype);
     case ActivationOp::kHardtanh:
       return Numbers<Hardtanh>(dtype);
     case ActivationOp::kLeakyRelu:
-      return Floats<LeakyRelu>(dtype);
+      return Short<LeakyRelu>(dtype);
     case ActivationOp::kElu:
       return Floats<Elu>(dtype);
     case ActivationOp::kSoftplus:
@@ -262,9 +281,9 @@ ActivationLoop FindActivation(ActivationOp op, DType dtype) {
     case ActivationOp::kTanhshrink:
       return Floats<Tanhshrink>(dtype);
     case ActivationOp::kSoftshrink:
-      return Floats<Softshrink>(dtype);
+      return Short<Softshrink>(dtype);
     case ActivationOp::kHardshrink:
-      return Floats<Hardshrink>(dtype);
+      return Short<Hardshrink>(dtype);
     case ActivationOp::kThreshold:
       return Numbers<Threshold>(dtype);
   }
