@@ -164,6 +164,30 @@ HWY_INLINE C JoinedLanes(D d, hn::Vec<D> v) {
   return lanes[0];
 }
 
+// Both extremes of floats in one pass, or of integers.
+template <class C, class T>
+ExtremesOf<C> FoldExtremes(int64_t n, const void* data) {
+  const hn::ScalableTag<C> d;
+  const T* x = static_cast<const T*>(data);
+  const auto first = hn::Set(d, static_cast<C>(x[0]));
+  hn::Vec<decltype(d)> low[4] = {first, first, first, first},
+                       high[4] = {first, first, first, first};
+  auto nan = hn::Lt(first, first);  // of none
+  ForVectors(d, static_cast<size_t>(n), [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+    const auto v = Widened(d, x + i, count, first);
+    low[slot] = hn::Min(v, low[slot]);
+    high[slot] = hn::Max(v, high[slot]);
+    if constexpr (hwy::IsFloat<C>()) nan = hn::Or(nan, hn::IsNaN(v));
+  });
+  if (hwy::IsFloat<C>() && !hn::AllFalse(d, nan)) {
+    constexpr auto kNan = std::numeric_limits<double>::quiet_NaN();
+    return {static_cast<SumOf<C>>(kNan), static_cast<SumOf<C>>(kNan)};
+  }
+  const auto least = hn::Min(hn::Min(low[0], low[1]), hn::Min(low[2], low[3]));
+  const auto most = hn::Max(hn::Max(high[0], high[1]), hn::Max(high[2], high[3]));
+  return {JoinedLanes<ExtremeFold<true>>(d, least), JoinedLanes<ExtremeFold<false>>(d, most)};
+}
+
 template <class F, class C, class T>
 SumOf<C> FoldRow(int64_t n, const void* data) {
   const hn::ScalableTag<C> d;
@@ -186,36 +210,41 @@ SumOf<C> FoldRow(int64_t n, const void* data) {
 }
 
 // The product of floats in double, in which it does not leave the range on the way. A conversion
-// takes as long as two products: in rows of some hundred, four vectors become one in float, with
-// three roundings for four elements, where their products in pairs are within [2^-60, 2^60]. Blocks
-// with others, as 0, inf and NaN, are converted at once, and so are rows in which roundings add up.
+// takes as long as two products: in rows of some hundred, eight vectors become one in float, with
+// seven roundings for eight elements, where their products in pairs are within [2^-30, 2^30].
+// Blocks with others, as 0, inf and NaN, are converted at once, and so are rows in which roundings
+// add up.
 double FoldFloats(int64_t n, const void* data) {
   constexpr int64_t kLeast = 512, kMost = 4096;
+  constexpr int kPairs = 4;
   const hn::ScalableTag<float> d;
   const hn::RebindToUnsigned<decltype(d)> bits;
   const hn::Repartition<double, decltype(d)> wide;
   const hn::Rebind<float, decltype(wide)> half;
   const float* x = static_cast<const float*>(data);
   if (n < kLeast || n > kMost) return FoldRow<ProdFold, double, float>(n, x);
-  const auto magnitude = hn::Set(bits, 0x7fffffffu), least = hn::Set(bits, (127u - 60) << 23);
-  // How far |v| is above 2^-60, in units of the last place; below, it wraps around.
+  const auto magnitude = hn::Set(bits, 0x7fffffffu), least = hn::Set(bits, (127u - 30) << 23);
+  // How far |v| is above 2^-30, in units of the last place; below, it wraps around.
   const auto above = [&](auto v) OFL_SIMD_LAMBDA {
     return hn::Sub(hn::And(hn::BitCast(bits, v), magnitude), least);
   };
-  const auto most = hn::Set(bits, 120u << 23);
+  const auto most = hn::Set(bits, 60u << 23);
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t four = 4 * lanes, block = 16 * four, fours = n / four * four;
+  const int64_t turn = 2 * kPairs * lanes, block = 8 * turn, turns = n / turn * turn;
   double total = 1;
   auto lower = hn::Set(wide, 1.0), upper = lower;
-  for (int64_t begin = 0; begin < fours; begin += block) {
-    const int64_t end = std::min(begin + block, fours);
+  for (int64_t begin = 0; begin < turns; begin += block) {
+    const int64_t end = std::min(begin + block, turns);
     auto farthest = hn::Zero(bits);
     auto low = hn::Set(wide, 1.0), high = low;
-    for (const float* p = x + begin; p < x + end; p += four) {
-      const auto a = hn::Mul(hn::LoadU(d, p), hn::LoadU(d, p + lanes));
-      const auto b = hn::Mul(hn::LoadU(d, p + 2 * lanes), hn::LoadU(d, p + 3 * lanes));
-      farthest = hn::Max(farthest, hn::Max(above(a), above(b)));
-      const auto product = hn::Mul(a, b);
+    for (const float* p = x + begin; p < x + end; p += turn) {
+      hn::Vec<decltype(d)> pairs[kPairs];
+#pragma GCC unroll 4
+      for (int k = 0; k < kPairs; ++k) {
+        pairs[k] = hn::Mul(hn::LoadU(d, p + 2 * k * lanes), hn::LoadU(d, p + (2 * k + 1) * lanes));
+        farthest = hn::Max(farthest, above(pairs[k]));
+      }
+      const auto product = hn::Mul(hn::Mul(pairs[0], pairs[1]), hn::Mul(pairs[2], pairs[3]));
       low = hn::Mul(low, hn::PromoteTo(wide, hn::LowerHalf(half, product)));
       high = hn::Mul(high, hn::PromoteTo(wide, hn::UpperHalf(half, product)));
     }
@@ -227,7 +256,7 @@ double FoldFloats(int64_t n, const void* data) {
     }
   }
   total *= JoinedLanes<ProdFold>(wide, hn::Mul(lower, upper));
-  return fours == n ? total : total * FoldRow<ProdFold, double, float>(n - fours, x + fours);
+  return turns == n ? total : total * FoldRow<ProdFold, double, float>(n - turns, x + turns);
 }
 
 template <class F, class C, class T>
@@ -282,8 +311,19 @@ void CountTo(int64_t n, const void* data, uint8_t* to) {
 }
 
 void CountSeveralTo(int64_t n, const void* data, int64_t stride, uint8_t* to) {
-  for (int64_t k = 0; k < kChunksAtOnce; ++k) {
-    CountTo(n, static_cast<const uint8_t*>(data) + k * stride, to);
+  static_assert(kChunksAtOnce == 4);
+  const uint8_t* x = static_cast<const uint8_t*>(data);
+  const hn::ScalableTag<uint8_t> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto of = [&](int64_t chunk)
+                        OFL_SIMD_LAMBDA { return hn::LoadU(d, x + chunk * stride + i); };
+    const auto sum = hn::Add(hn::Add(of(0), of(1)), hn::Add(of(2), of(3)));
+    hn::StoreU(hn::Add(hn::LoadU(d, to + i), sum), d, to + i);
+  }
+  if (i < n) {
+    for (int64_t k = 0; k < kChunksAtOnce; ++k) CountTo(n - i, x + k * stride + i, to + i);
   }
 }
 
@@ -300,6 +340,12 @@ ReduceLoops<float> ShortLoops(Fold fold) {
       return LoopsOf<ExtremeFold<true>, float, T>();
     case Fold::kSum:
       return LoopsOf<SumFold, float, T>();
+    case Fold::kNanSum:
+      return LoopsOf<NanSumFold, float, T>();
+    case Fold::kAbsSum:
+      return LoopsOf<AbsSumFold, float, T>();
+    case Fold::kSquares:
+      return LoopsOf<SquaresFold, float, T>();
     default:
       return {};
   }
@@ -337,9 +383,24 @@ ReduceLoops<C> Loops(Fold fold) {
   }
   return LoopsOf<SumFold, C>();
 }
+template <class C>
+ReduceLoops<C> ExtremeLoops(Fold fold) {
+  return fold == Fold::kMin ? LoopsOf<ExtremeFold<true>, C>() : LoopsOf<ExtremeFold<false>, C>();
+}
+ReduceLoops<int16_t> Int16Loops(Fold fold) { return ExtremeLoops<int16_t>(fold); }
+ReduceLoops<int32_t> Int32Loops(Fold fold) { return ExtremeLoops<int32_t>(fold); }
 ReduceLoops<float> FloatLoops(Fold fold) { return Loops<float>(fold); }
 ReduceLoops<double> DoubleLoops(Fold fold) { return Loops<double>(fold); }
 ReduceLoops<int64_t> IntLoops(Fold fold) { return Loops<int64_t>(fold); }
+ExtremesLoop<float> FloatExtremes(DType dtype) {
+  return dtype == DType::kFloat16    ? &FoldExtremes<float, float16>
+         : dtype == DType::kBFloat16 ? &FoldExtremes<float, bfloat16>
+                                     : &FoldExtremes<float, float>;
+}
+ExtremesLoop<double> DoubleExtremes() { return &FoldExtremes<double, double>; }
+ExtremesLoop<int16_t> Int16Extremes() { return &FoldExtremes<int16_t, int16_t>; }
+ExtremesLoop<int32_t> Int32Extremes() { return &FoldExtremes<int32_t, int32_t>; }
+ExtremesLoop<int64_t> IntExtremes() { return &FoldExtremes<int64_t, int64_t>; }
 ReduceLoops<uint8_t> TruthLoops(Fold) { return {&CountRow, &CountTo, &CountSeveralTo}; }
 ReduceLoops<float> NarrowLoops(Fold fold, DType dtype) {
   return dtype == DType::kFloat16    ? ShortLoops<float16>(fold)
@@ -368,10 +429,17 @@ namespace {
 
 HWY_EXPORT(FloatLoops);
 HWY_EXPORT(DoubleLoops);
+HWY_EXPORT(Int16Loops);
+HWY_EXPORT(Int32Loops);
 HWY_EXPORT(IntLoops);
 HWY_EXPORT(TruthLoops);
 HWY_EXPORT(NarrowLoops);
 HWY_EXPORT(NarrowDoubleLoops);
+HWY_EXPORT(FloatExtremes);
+HWY_EXPORT(DoubleExtremes);
+HWY_EXPORT(Int16Extremes);
+HWY_EXPORT(Int32Extremes);
+HWY_EXPORT(IntExtremes);
 
 }  // namespace
 
@@ -388,6 +456,14 @@ ReduceLoops<int64_t> FindReduceLoops<int64_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(IntLoops)(fold);
 }
 template <>
+ReduceLoops<int16_t> FindReduceLoops<int16_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(Int16Loops)(fold);
+}
+template <>
+ReduceLoops<int32_t> FindReduceLoops<int32_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(Int32Loops)(fold);
+}
+template <>
 ReduceLoops<uint8_t> FindReduceLoops<uint8_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(TruthLoops)(fold);
 }
@@ -398,6 +474,26 @@ ReduceLoops<float> FindNarrowReduceLoops<float>(Fold fold, DType dtype) {
 template <>
 ReduceLoops<double> FindNarrowReduceLoops<double>(Fold fold, DType dtype) {
   return HWY_DYNAMIC_DISPATCH(NarrowDoubleLoops)(fold, dtype);
+}
+template <>
+ExtremesLoop<float> FindExtremesLoop<float>(DType dtype) {
+  return HWY_DYNAMIC_DISPATCH(FloatExtremes)(dtype);
+}
+template <>
+ExtremesLoop<double> FindExtremesLoop<double>(DType) {
+  return HWY_DYNAMIC_DISPATCH(DoubleExtremes)();
+}
+template <>
+ExtremesLoop<int16_t> FindExtremesLoop<int16_t>(DType) {
+  return HWY_DYNAMIC_DISPATCH(Int16Extremes)();
+}
+template <>
+ExtremesLoop<int32_t> FindExtremesLoop<int32_t>(DType) {
+  return HWY_DYNAMIC_DISPATCH(Int32Extremes)();
+}
+template <>
+ExtremesLoop<int64_t> FindExtremesLoop<int64_t>(DType) {
+  return HWY_DYNAMIC_DISPATCH(IntExtremes)();
 }
 
 }  // namespace oneflow_lite

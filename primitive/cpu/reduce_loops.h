@@ -28,13 +28,25 @@ struct ReduceLoops {
   void (*to_several)(int64_t n, const void* x, int64_t stride, C* to);
 };
 inline constexpr int64_t kChunksAtOnce = 4;
-// For float, double and int64_t; for uint8_t kSum alone, of truths: 0 or 1.
+// For float, double and int64_t; for int16_t and int32_t kMax and kMin alone; for uint8_t kSum
+// alone, of truths: 0 or 1.
 template <class C>
 ReduceLoops<C> FindReduceLoops(Fold fold);
-// Those that widen elements of `dtype` in registers: float16 and bfloat16 to float for kSum, kMax
+// Those that widen elements of `dtype` in registers: float16 and bfloat16 to float for sums, kMax
 // and kMin, floats to double for kProd; no loops where elements must be converted before.
 template <class C>
 ReduceLoops<C> FindNarrowReduceLoops(Fold fold, DType dtype);
+
+// The least and the most of n > 0 elements in one pass, as the folds have them.
+template <class C>
+struct ExtremesOf {
+  SumOf<C> least, most;
+};
+template <class C>
+using ExtremesLoop = ExtremesOf<C> (*)(int64_t n, const void* x);
+// Of elements of `dtype`: one that FindNarrowReduceLoops knows, or C's.
+template <class C>
+ExtremesLoop<C> FindExtremesLoop(DType dtype);
 
 // A chunk of floats about its mean, and columns about a shift of each.
 template <class C>
@@ -47,8 +59,9 @@ struct SpreadLoops {
 // Sums of exponentials beside the largest exponent; an element that equals it counts as 1.
 template <class C>
 struct ExpLoops {
-  double (*row)(int64_t n, const C* x, C max);        // sum exp(x - max)
-  void (*to)(int64_t n, const C* x, C* max, C* sum);  // of x[i] into (max[i], sum[i])
+  double (*row)(int64_t n, const C* x, C max);                  // sum exp(x - max)
+  void (*to)(int64_t n, const C* x, C* max, C* sum);            // of x[i] into (max[i], sum[i])
+  void (*finish)(int64_t n, const C* max, const C* sum, C* y);  // y[i] = max[i] + log(sum[i])
 };
 // y[i] = |x[i]|^p for finite p > 0 or p < 0; y may be x.
 using PowerLoop = void (*)(int64_t n, const double* x, double p, double* y);

@@ -17,36 +17,16 @@
 //   void AddSeveral(Lanes&, int64_t n, Chunk, int64_t stride) const;  // if kAddsSeveral
 //   Total Lane(const Lanes&, int64_t i) const;
 //   void Finish(const Total*, int64_t n, int64_t axis, int64_t index) const;  // to the outputs
+//   void FinishLanes(const Lanes&, same) const;  // of lanes that hold whole slices, if
+//   kFinishesLanes
 #pragma once
 
-#include <algorithm>
-
 #include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/convert.h"
+#include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/reduce_loops.h"
-#include "primitive/cpu/strided.h"
+#include "primitive/cpu/reduce_parts.h"
 
 namespace oneflow_lite {
-
-inline constexpr int64_t kPartElements = 65536;  // a part of a long axis is worth a thread
-inline constexpr int64_t kMaxRowParts = 256;
-inline constexpr int64_t kMaxColumnParts = 16;
-inline constexpr int64_t kTermsPerLane = 32;  // in float32 before they go into a double
-
-// An axis as parts of equal size.
-struct AxisParts {
-  AxisParts(int64_t axis, int64_t smallest, int64_t most)
-      : axis(axis),
-        size(std::max({int64_t{1}, smallest, (axis + most - 1) / most})),
-        count(std::max<int64_t>(1, (axis + size - 1) / size)) {}
-  int64_t Begin(int64_t i) const { return i * size; }
-  int64_t End(int64_t i) const { return std::min(axis, (i + 1) * size); }
-
-  int64_t axis, size, count;
-};
-
-template <class C>
-inline constexpr DType kDTypeOfChunks = std::is_same_v<C, uint8_t> ? DType::kBool : DTypeOf<C>();
 
 // What a reducer of C says unless it knows better: chunks of C, which are added one by one.
 template <class C>
@@ -56,38 +36,8 @@ struct ReducerOf {
   static constexpr int64_t kRowElements = kChunk;  // at most, where nothing is converted
   static constexpr int64_t kTerms = kTermsPerLane;
   static constexpr bool kAddsSeveral = false;
+  static constexpr bool kFinishesLanes = false;
   DType Takes() const { return kDTypeOfChunks<C>; }
-};
-
-// Reads elements of any dtype as contiguous ones of another; uint8_t stands for truths.
-class ChunkSource {
- public:
-  ChunkSource(DType dtype, DType to)
-      : item_(static_cast<int64_t>(SizeOf(dtype))),
-        convert_(dtype == to ? nullptr : FindConvert(dtype, to)) {}
-
-  bool converts() const { return convert_ != nullptr; }
-  // n elements from element `offset` on; n <= kChunk where it converts.
-  const void* Load(const void* x, int64_t offset, int64_t n, void* buffer) const {
-    const char* p = static_cast<const char*>(x) + offset * item_;
-    if (!convert_) return p;
-    convert_(n, p, buffer);
-    return buffer;
-  }
-
- private:
-  int64_t item_;
-  ConvertFunction convert_;
-};
-
-// Columns are reduced in blocks of `width`. Where rows are short, a block is `group` whole rows
-// that lie in a row in memory, added as one long vector and folded at the end.
-struct ColumnBlocks {
-  explicit ColumnBlocks(int64_t inner)
-      : width(std::min(inner, kChunk)),
-        group(inner <= kChunk / 2 ? kChunk / inner : 1),
-        count((inner + width - 1) / width) {}
-  int64_t width, group, count;
 };
 
 template <class R>
@@ -101,7 +51,9 @@ class ReduceMachine {
       : r_(reducer), source_(in, reducer.Takes()), shape_(shape), x_(x) {}
 
   void Run() const {
-    if (shape_.inner == 1) {
+    if (shape_.inner == 1 && shape_.axis > 0 && shape_.axis <= kShortAxis) {
+      ShortRows();
+    } else if (shape_.inner == 1) {
       Rows();
     } else if (shape_.inner > 1) {
       Columns();
@@ -111,6 +63,17 @@ class ReduceMachine {
  private:
   Chunk Load(int64_t offset, int64_t n, C* buffer) const {
     return static_cast<Chunk>(source_.Load(x_, offset, n, buffer));
+  }
+
+  // Of lanes that hold n whole slices.
+  void FinishLanes(const typename R::Lanes& lanes, int64_t n, int64_t index) const {
+    if constexpr (R::kFinishesLanes) {
+      r_.FinishLanes(lanes, n, shape_.axis, index);
+    } else {
+      Total totals[kChunk];
+      for (int64_t i = 0; i < n; ++i) totals[i] = r_.Merge(r_.Start(), r_.Lane(lanes, i));
+      r_.Finish(totals, n, shape_.axis, index);
+    }
   }
 
   // ---- inner = 1 ----
@@ -152,6 +115,27 @@ class ReduceMachine {
     });
   }
 
+  // Rows of a few elements are turned tile by tile, and gone through as columns.
+  void ShortRows() const {
+    const TransposeFunction transpose = FindTranspose(static_cast<size_t>(source_.item()));
+    const int64_t axis = shape_.axis, row = axis * source_.item();
+    const int64_t most = std::min(kChunk, kShortTile / row / 16 * 16);
+    ParallelFor(shape_.outer, kElementwiseGrain / axis, [&](int64_t begin, int64_t end) {
+      alignas(64) char tile[kShortTile];
+      C buffer[kChunk];
+      typename R::Lanes lanes;
+      for (int64_t first = begin; first < end; first += most) {
+        const int64_t n = std::min(most, end - first);
+        transpose(axis, n, static_cast<const char*>(x_) + first * row, axis, tile, n);
+        r_.Begin(lanes, n);
+        for (int64_t a = 0; a < axis; ++a) {
+          r_.Add(lanes, n, static_cast<Chunk>(source_.Load(tile, a * n, n, buffer)));
+        }
+        FinishLanes(lanes, n, first);
+      }
+    });
+  }
+
   // One long row on all threads.
   void SplitRow(const AxisParts& parts, int64_t row) const {
     Total partial[kMaxRowParts];
@@ -167,32 +151,39 @@ class ReduceMachine {
 
   // ---- inner > 1 ----
 
+  // Adds rows from a on, to `end` or as many as lanes take; returns the lanes that have an element.
+  int64_t AddRows(typename R::Lanes& lanes, const ColumnBlocks& blocks, int64_t width,
+                  int64_t offset, int64_t& a, int64_t end) const {
+    const int64_t length = blocks.group * width;
+    int64_t filled = 0;
+    r_.Begin(lanes, length);
+    for (int64_t term = 0; term < R::kTerms && a < end;) {
+      const int64_t from = offset + a * shape_.inner;
+      if (R::kAddsSeveral && end - a >= kChunksAtOnce * blocks.group &&
+          R::kTerms - term >= kChunksAtOnce) {
+        AddSeveral(lanes, length, from, blocks.group * shape_.inner);
+        filled = length;
+        a += kChunksAtOnce * blocks.group;
+        term += kChunksAtOnce;
+        continue;
+      }
+      C buffer[kChunk];
+      const int64_t rows = std::min(blocks.group, end - a);
+      r_.Add(lanes, rows * width, Load(from, rows * width, buffer));
+      filled = std::max(filled, rows * width);
+      a += rows;
+      ++term;
+    }
+    return filled;
+  }
+
   // Rows [begin, end) of `width` columns; `offset` is that of the first column of the first row.
   void ColumnPart(const ColumnBlocks& blocks, int64_t width, int64_t offset, int64_t begin,
                   int64_t end, Total* totals) const {
     typename R::Lanes lanes;
-    const int64_t length = blocks.group * width;
     std::fill_n(totals, width, r_.Start());
     for (int64_t a = begin; a < end;) {
-      r_.Begin(lanes, length);
-      int64_t filled = 0;  // lanes that have an element
-      for (int64_t term = 0; term < R::kTerms && a < end;) {
-        const int64_t from = offset + a * shape_.inner;
-        if (R::kAddsSeveral && end - a >= kChunksAtOnce * blocks.group &&
-            R::kTerms - term >= kChunksAtOnce) {
-          AddSeveral(lanes, length, from, blocks.group * shape_.inner);
-          filled = length;
-          a += kChunksAtOnce * blocks.group;
-          term += kChunksAtOnce;
-          continue;
-        }
-        C buffer[kChunk];
-        const int64_t rows = std::min(blocks.group, end - a);
-        r_.Add(lanes, rows * width, Load(from, rows * width, buffer));
-        filled = std::max(filled, rows * width);
-        a += rows;
-        ++term;
-      }
+      const int64_t filled = AddRows(lanes, blocks, width, offset, a, end);
       for (int64_t i = 0; i < filled; i += width) {
         for (int64_t j = 0; j < width; ++j) totals[j] = r_.Merge(totals[j], r_.Lane(lanes, i + j));
       }
@@ -234,6 +225,13 @@ class ReduceMachine {
     const int64_t width = std::min(blocks.width, shape_.inner - column);
     const int64_t outer = task / blocks.count;
     const int64_t offset = outer * shape_.axis * shape_.inner + column;
+    const int64_t index = outer * shape_.inner + column;
+    if (!split && blocks.group == 1 && shape_.axis > 0 && shape_.axis <= R::kTerms) {
+      typename R::Lanes lanes;
+      int64_t a = 0;
+      AddRows(lanes, blocks, width, offset, a, shape_.axis);
+      return FinishLanes(lanes, width, index);
+    }
     Total partial[kMaxColumnParts][kChunk];
     const auto part = [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
@@ -248,36 +246,13 @@ class ReduceMachine {
     for (int64_t p = 1; p < parts.count; ++p) {
       for (int64_t j = 0; j < width; ++j) partial[0][j] = r_.Merge(partial[0][j], partial[p][j]);
     }
-    r_.Finish(partial[0], width, shape_.axis, outer * shape_.inner + column);
+    r_.Finish(partial[0], width, shape_.axis, index);
   }
 
   const R& r_;
   ChunkSource source_;
   const AxisSplit& shape_;
   const void* x_;
-};
-
-// The outputs of a reducer: results of C, rounded to the output's dtype.
-template <class C>
-class ReduceOutput {
- public:
-  ReduceOutput(void* y, DType dtype)
-      : y_(static_cast<char*>(y)), item_(static_cast<int64_t>(SizeOf(dtype))) {
-    if (y) convert_ = FindConvert(DTypeOf<C>(), dtype);
-  }
-  // result(i) for the n <= kChunk elements from `index` on; nothing without an output.
-  template <class F>
-  void Write(int64_t n, int64_t index, F result) const {
-    if (!y_) return;
-    C results[kChunk];
-    for (int64_t i = 0; i < n; ++i) results[i] = static_cast<C>(result(i));
-    convert_(n, results, y_ + index * item_);
-  }
-
- private:
-  char* y_;
-  int64_t item_;
-  ConvertFunction convert_ = nullptr;
 };
 
 }  // namespace oneflow_lite

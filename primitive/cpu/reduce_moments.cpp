@@ -83,6 +83,16 @@ void ExpTo(int64_t n, const C* x, C* max, C* sum) {
   });
 }
 
+template <class C>
+void ExpFinish(int64_t n, const C* max, const C* sum, C* y) {
+  const hn::ScalableTag<C> d;
+  const auto one = hn::Set(d, C(1));
+  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto log = LogOf(d, LoadUpTo(d, sum + i, count, one));
+    StoreUpTo(hn::Add(LoadUpTo(d, max + i, count, one), log), d, y + i, count);
+  });
+}
+
 void Powers(int64_t n, const double* x, double p, double* y) {
   const hn::ScalableTag<double> d;
   const auto power = hn::Set(d, p), zero = hn::Zero(d);
@@ -98,8 +108,8 @@ void Powers(int64_t n, const double* x, double p, double* y) {
 
 SpreadLoops<float> FloatSpread() { return {&SpreadRow<float>, &SpreadTo<float>}; }
 SpreadLoops<double> DoubleSpread() { return {&SpreadRow<double>, &SpreadTo<double>}; }
-ExpLoops<float> FloatExp() { return {&ExpRow<float>, &ExpTo<float>}; }
-ExpLoops<double> DoubleExp() { return {&ExpRow<double>, &ExpTo<double>}; }
+ExpLoops<float> FloatExp() { return {&ExpRow<float>, &ExpTo<float>, &ExpFinish<float>}; }
+ExpLoops<double> DoubleExp() { return {&ExpRow<double>, &ExpTo<double>, &ExpFinish<double>}; }
 PowerLoop PowerOf() { return &Powers; }
 
 }  // namespace HWY_NAMESPACE

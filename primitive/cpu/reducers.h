@@ -41,8 +41,13 @@ struct FoldReducer : ReducerOf<C> {
   static constexpr bool kIsMin = kFold == Fold::kMin || kFold == Fold::kAbsMin;
   static constexpr int64_t kRowElements =
       kIsMax || kIsMin || kFold == Fold::kProd ? INT64_MAX : kChunk;  // sums in float are short
-  static constexpr int64_t kTerms = kIsMax || kIsMin ? INT64_MAX : kTermsPerLane;
+  static constexpr int64_t kTerms =
+      kIsMax || kIsMin || (kFold == Fold::kProd && sizeof(C) == 8) || std::is_same_v<C, int64_t>
+          ? INT64_MAX
+      : std::is_same_v<C, uint8_t> ? 252  // counts of one byte
+                                   : kTermsPerLane;
   static constexpr bool kAddsSeveral = true;
+  static constexpr bool kFinishesLanes = true;
   DType Takes() const { return takes; }
   // Reads elements of `dtype` as they are if there are loops for them.
   void TakeNarrow(DType dtype) {
@@ -76,6 +81,17 @@ struct FoldReducer : ReducerOf<C> {
 
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
     y.Write(n, index, [&](int64_t i) { return Of(totals[i], axis); });
+  }
+  // A quotient of floats is rounded as one of doubles would be.
+  void FinishLanes(const Lanes& lanes, int64_t n, int64_t axis, int64_t index) const {
+    if constexpr (std::is_same_v<C, Out>) {
+      if (result == Result::kItself) return y.Copy(n, index, lanes.of);
+      if (std::is_floating_point_v<C> && result == Result::kMean) {
+        const auto count = static_cast<C>(axis);
+        return y.Write(n, index, [&](int64_t i) { return lanes.of[i] / count; });
+      }
+    }
+    y.Write(n, index, [&](int64_t i) { return Of(static_cast<Total>(lanes.of[i]), axis); });
   }
   auto Of(Total total, int64_t axis) const {
     if constexpr (std::is_integral_v<Total>) {
@@ -126,6 +142,7 @@ template <class A, class B, class OutputOf>
 struct PairReducer : ReducerOf<typename A::Element> {
   using Chunk = typename B::Chunk;
   static constexpr bool kAddsSeveral = A::kAddsSeveral && B::kAddsSeveral;
+  static constexpr bool kFinishesLanes = false;
   static constexpr int64_t kTerms = std::min(A::kTerms, B::kTerms);
   // Read twice: from the L1 cache the second time.
   static constexpr int64_t kRowElements = std::min({A::kRowElements, B::kRowElements, 8 * kChunk});
@@ -164,6 +181,20 @@ struct PairReducer : ReducerOf<typename A::Element> {
   }
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
     output(totals, n, axis, index);
+  }
+};
+
+// Minimum and maximum: rows in one pass.
+template <class C, class OutputOf>
+struct ExtremesReducer
+    : PairReducer<FoldReducer<C, Fold::kMin>, FoldReducer<C, Fold::kMax>, OutputOf> {
+  using Chunk = const void*;
+  static constexpr int64_t kRowElements = INT64_MAX;
+  ExtremesLoop<C> both = FindExtremesLoop<C>(this->a.takes);
+
+  auto Row(int64_t n, Chunk x) const {
+    const ExtremesOf<C> found = both(n, x);
+    return typename ExtremesReducer::Total{found.least, found.most};
   }
 };
 
@@ -207,94 +238,6 @@ struct NonzeroProduct : ReducerOf<double> {
     for (int64_t i = 0; i < n; ++i) lanes.of[i] *= Or1(x[i]);
   }
   Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
-};
-
-// Count, mean and squared distances from it; parts merge as Chan, Golub and LeVeque do (1979).
-template <class C>
-struct SpreadReducer : ReducerOf<C> {
-  struct Total {
-    double n, mean, squares;
-  };
-  struct Lanes {
-    C shift[kChunk], sum[kChunk], squares[kChunk];
-    int64_t terms, last;  // how often lanes got an element, and how many did the last time
-  };
-  double correction;
-  bool root;
-  ReduceOutput<C> y, mean;
-  SpreadLoops<C> loops = FindSpreadLoops<C>();
-
-  Total Start() const { return {0, 0, 0}; }
-  Total Row(int64_t n, const C* x) const {
-    Total t{static_cast<double>(n), 0, 0};
-    loops.row(n, x, &t.mean, &t.squares);
-    return t;
-  }
-  Total Merge(const Total& a, const Total& b) const {
-    if (a.n == 0) return b;
-    if (b.n == 0) return a;
-    const double n = a.n + b.n, d = b.mean - a.mean;
-    return {n, a.mean + d * (b.n / n), a.squares + b.squares + d * d * (a.n * b.n / n)};
-  }
-  void Begin(Lanes& lanes, int64_t length) const {
-    lanes.terms = lanes.last = 0;
-    std::fill_n(lanes.sum, length, C(0));
-    std::fill_n(lanes.squares, length, C(0));
-  }
-  void Add(Lanes& lanes, int64_t n, const C* x) const {
-    if (lanes.terms++ == 0) std::copy_n(x, n, lanes.shift);
-    lanes.last = n;
-    loops.to(n, x, lanes.shift, lanes.sum, lanes.squares);
-  }
-  Total Lane(const Lanes& lanes, int64_t i) const {
-    const auto n = static_cast<double>(lanes.terms - (i >= lanes.last));
-    const double s = lanes.sum[i], left = lanes.squares[i] - s * s / n;
-    return {n, lanes.shift[i] + s / n, left < 0 ? 0 : left};
-  }
-  void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    const double freedom = std::max(0.0, static_cast<double>(axis) - correction);
-    y.Write(n, index, [&](int64_t i) {
-      const double v = totals[i].squares / freedom;
-      return axis == 0 ? kNone : root ? std::sqrt(v) : v;
-    });
-    mean.Write(n, index, [&](int64_t i) { return axis == 0 ? kNone : totals[i].mean; });
-  }
-};
-
-// The largest x, and the sum of exp(x - largest).
-template <class C>
-struct ExpSumReducer : ReducerOf<C> {
-  struct Total {
-    double max, sum;
-  };
-  struct Lanes {
-    C max[kChunk], sum[kChunk];
-  };
-  ReduceOutput<C> y;
-  ReduceLoops<C> extremes = FindReduceLoops<C>(Fold::kMax);
-  ExpLoops<C> loops = FindExpLoops<C>();
-
-  Total Start() const { return {kLowest<double>, 0}; }
-  Total Row(int64_t n, const C* x) const {
-    const auto max = static_cast<C>(extremes.row(n, x));
-    return {max, loops.row(n, x, max)};
-  }
-  Total Merge(const Total& a, const Total& b) const {
-    const Total& top = a.max >= b.max ? a : b;
-    const Total& low = a.max >= b.max ? b : a;
-    const double share = low.max == top.max ? 1 : std::exp(low.max - top.max);
-    return {top.max, top.sum + (low.sum == 0 ? 0 : low.sum * share)};
-  }
-  void Begin(Lanes& lanes, int64_t length) const {
-    std::fill_n(lanes.max, length, kLowest<C>);
-    std::fill_n(lanes.sum, length, C(0));
-  }
-  void Add(Lanes& lanes, int64_t n, const C* x) const { loops.to(n, x, lanes.max, lanes.sum); }
-  Total Lane(const Lanes& lanes, int64_t i) const { return {lanes.max[i], lanes.sum[i]}; }
-  void Finish(const Total* totals, int64_t n, int64_t, int64_t index) const {
-    y.Write(n, index, [&](int64_t i) { return totals[i].max + std::log(totals[i].sum); });
-  }
 };
 
 }  // namespace oneflow_lite

@@ -60,6 +60,14 @@ def test_extremes_of_every_length(dtype):
         check_extremes(-x.abs() - 1, 1)  # no lane may hold the 0 of an empty one
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
+def test_extremes_of_integers_of_every_length(dtype):
+    for n in LENGTHS[1:] + [70000]:
+        x = tensor(RNG.integers(0, 100, (2, n)) + 100, dtype)
+        check_extremes(x, 1)
+        check_extremes(x.T.contiguous(), 0)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("n", [1, 5, 64, 70, 515])
 def test_a_nan_at_every_place(dtype, n):
@@ -70,6 +78,61 @@ def test_a_nan_at_every_place(dtype, n):
         x = tensor(values, dtype)
         check_extremes(x, 1)
         check_extremes(x, 0)
+
+
+def check_places(x):
+    """The first extreme, or the first NaN, as NumPy has it; by one thread and by two."""
+    before = flow.get_num_threads()
+    try:
+        for threads in (1, 2):
+            flow.set_num_threads(threads)
+            for dim in (0, 1):
+                np.testing.assert_array_equal(host(x.argmax(dim)), host(x).argmax(dim))
+                np.testing.assert_array_equal(host(x.argmin(dim)), host(x).argmin(dim))
+    finally:
+        flow.set_num_threads(before)
+
+
+# Columns: up to 256 share a vector with other rows, 512 are a block; a part has 65536 elements.
+@pytest.mark.parametrize("dtype", [*FLOATS, "int64", "uint8"])
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 255, 256, 257, 511, 512, 513, 1030])
+def test_places_of_extremes(dtype, width):
+    group = 512 // width if width <= 256 else 1
+    lengths = {1, 2, 3, group - 1, group, group + 1, 2 * group + 1, 65536 // width,
+               65536 // width + 1, 140000 // width}  # fmt: skip
+    for rows in sorted(lengths - {0}):
+        # Few values: the first of many equal ones counts.
+        x = tensor(RNG.integers(0, 6, (rows, width)) + RNG.integers(0, 50), dtype)
+        check_places(x)
+        np.testing.assert_array_equal(host(x.max(0).values), host(x).max(0))
+        np.testing.assert_array_equal(host(x.argmax()), host(x).argmax())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("width", [1, 3, 200, 515])
+def test_places_of_nan(dtype, width):
+    for rows in (5, 70, 1200):
+        values = RNG.standard_normal((rows, width))
+        for at in {0, 1, rows // 2, rows - 1}:
+            values[at, RNG.integers(0, width)] = np.nan
+        values[RNG.integers(0, rows), -1] = np.inf
+        check_places(tensor(values, dtype))
+
+
+# Rows of 512 to 4096 float32 are multiplied in blocks of 1024 by pairs within [2^-30, 2^30].
+@pytest.mark.parametrize("n", [511, 512, 639, 640, 1023, 1024, 1025, 2048, 4095, 4096, 4097])
+def test_products_of_rows_that_leave_the_range(n):
+    values = np.exp2(RNG.uniform(-0.5, 0.5, (6, n))) * RNG.choice([-1.0, 1.0], (6, n))
+    for row, (one, other) in enumerate(
+        [(1e-25, 1e25), (1e30, 1e-30), (3e-10, 1e10), (1e-39, 1e39)]
+    ):
+        places = RNG.permutation(n)[:40]
+        values[row, places[:20]], values[row, places[20:]] = one, other
+    values[4, n // 2] = 0
+    values[5, n - 1] = np.inf
+    x = tensor(values.clip(-3e38, 3e38) if n % 2 else values.astype(np.float32), "float32")
+    expected = host(x).astype(np.longdouble).prod(1).astype(np.float32)
+    np.testing.assert_allclose(host(x.prod(1)), expected, rtol=n * 1e-7)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
