@@ -2,7 +2,7 @@
 //
 // Copies: contiguous operands are converted in one go; a transposed plane goes tile by tile, so
 // that both sides are walked along their lines. Elements of any other geometry are moved from run
-// to run, or converted by way of chunk buffers.
+// to run, rows of a few elements row by row, or converted by way of chunk buffers.
 #include "primitive/copy.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ class CpuCopy final : public Copy {
         convert_(FindConvert(spec.from, spec.to)),
         from_item_(static_cast<int64_t>(SizeOf(spec.from))),
         to_item_(static_cast<int64_t>(SizeOf(spec.to))),
-        transpose_(FindTranspose(SizeOf(spec.from))) {}
+        transpose_(FindTranspose(SizeOf(spec.from))),
+        repeat_(FindRepeat(SizeOf(spec.from))) {}
 
   Status Launch(Stream&, const Elementwise<2>& g, const void* src, void* dst) const override {
     if (g.numel == 0) return OkStatus();
@@ -35,6 +36,8 @@ class CpuCopy final : public Copy {
       });
     } else if (const TransposedPlane plane = FindTransposedPlane(g, 0, 1); plane.row >= 0) {
       LaunchPlanes(g, plane, from, to);
+    } else if (!converts_ && g.ndim >= 2 && g.dims[g.ndim - 1] <= kShortRun) {
+      LaunchShortRuns(g, from, to);
     } else {
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
         if (converts_) {
@@ -48,13 +51,65 @@ class CpuCopy final : public Copy {
   }
 
  private:
+  static constexpr int64_t kShortRun =
+      16;  // elements, which take less than the way to the next run
+
+  // Two dims at a time.
+  void LaunchShortRuns(const Elementwise<2>& g, const char* src, char* dst) const {
+    const int last = g.ndim - 1;
+    Elementwise<2> rows = g;
+    rows.ndim = last;
+    rows.numel = g.numel / g.dims[last];
+    VisitSize(to_item_, [&]<class T>(Tag<T>) {
+      const T* x = reinterpret_cast<const T*>(src);
+      T* y = reinterpret_cast<T*>(dst);
+      ParallelFor(rows.numel, kElementwiseGrain / g.dims[last], [&](int64_t begin, int64_t end) {
+        StridedCursor from(rows, 0, begin), to(rows, 1, begin);
+        for (int64_t i = begin; i < end;) {
+          const int64_t n = std::min({end - i, from.run(), to.run()});
+          CopyPlane(n, g.dims[last], x + from.offset(), from.stride(), g.strides[0][last],
+                    y + to.offset(), to.stride(), g.strides[1][last]);
+          from.Advance(n);
+          to.Advance(n);
+          i += n;
+        }
+      });
+    });
+  }
+  template <class T>
+  static void CopyPlane(int64_t rows, int64_t cols, const T* x, int64_t x_row, int64_t x_col, T* y,
+                        int64_t y_row, int64_t y_col) {
+    for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
+      for (int64_t c = 0; c < cols; ++c) y[c * y_col] = x[c * x_col];
+    }
+  }
+  // Only the size of an element matters to a move.
+  template <class F>
+  static void VisitSize(int64_t item, F&& f) {
+    switch (item) {
+      case 1:
+        return f(Tag<uint8_t>{});
+      case 2:
+        return f(Tag<uint16_t>{});
+      case 4:
+        return f(Tag<uint32_t>{});
+      default:
+        return f(Tag<uint64_t>{});
+    }
+  }
+
   void LaunchRuns(const Elementwise<2>& g, int64_t begin, int64_t end, const char* src,
                   char* dst) const {
     StridedCursor from(g, 0, begin), to(g, 1, begin);
     for (int64_t i = begin; i < end;) {
       const int64_t n = std::min({end - i, from.run(), to.run()});
-      CopyStrided(static_cast<size_t>(to_item_), n, src + from.offset() * from_item_, from.stride(),
-                  dst + to.offset() * to_item_, to.stride());
+      const char* here = src + from.offset() * from_item_;
+      char* there = dst + to.offset() * to_item_;
+      if (from.stride() == 0 && to.stride() == 1) {
+        repeat_(n, here, there);
+      } else {
+        CopyStrided(static_cast<size_t>(to_item_), n, here, from.stride(), there, to.stride());
+      }
       from.Advance(n);
       to.Advance(n);
       i += n;
@@ -101,6 +156,7 @@ class CpuCopy final : public Copy {
   ConvertFunction convert_;
   int64_t from_item_, to_item_;
   TransposeFunction transpose_;
+  RepeatFunction repeat_;
 };
 
 StatusOr<std::unique_ptr<Copy>> NewCopy(const Copy::Spec& spec) {
