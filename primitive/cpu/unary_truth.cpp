@@ -28,12 +28,16 @@ void Loop(int64_t n, const void* x_data, void* y_data, const UnaryParams&) {
   for (int64_t i = 0; i < n; ++i) y[i] = F()(x[i]);
 }
 
+// A bool is read as the byte that it is, 0 or 1: the compiler vectorises no loop over bool.
+template <class T>
+using ReadAs = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+
 // of_float(bits, of infinity, of the sign) for floats, of_integer(x) for the rest.
 template <class OfFloat, class OfInteger>
 UnaryCode Truth(DType dtype, OfFloat, OfInteger) {
   return VisitAll(dtype, []<class T>(Tag<T>) -> UnaryCode {
     if constexpr (std::is_integral_v<T>) {
-      return {&Loop<T, OfInteger>};
+      return {&Loop<ReadAs<T>, OfInteger>};
     } else {
       using Bits = BitsOf<T>;
       const auto f = [](typename Bits::type b) -> bool {
@@ -48,7 +52,7 @@ UnaryCode Inverted(DType dtype) {
   if (IsFloating(dtype)) return {};
   return VisitAll(dtype, []<class T>(Tag<T>) -> UnaryCode {
     if constexpr (std::is_same_v<T, bool>) {
-      return {&Loop<T, decltype([](bool x) -> bool { return !x; })>};
+      return {&Loop<uint8_t, decltype([](uint8_t x) -> bool { return x == 0; })>};
     } else if constexpr (std::is_integral_v<T>) {
       return {&Loop<T, decltype([](T x) -> T { return static_cast<T>(~x); })>};
     }
