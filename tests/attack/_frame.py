@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the attacks share: options, a child that may die, the last line, the exit status.
 
+The last line of an attack that went well ends with the resident memory of its process after the
+first round, after a quarter of the rounds, and at the end.
+
 from _frame import run
 
 def rounds(rng, say):  # a generator without an end; rng is a random.Random of the seed
@@ -66,21 +69,25 @@ def _sanitized():
 
 def _attack(name, rounds, options, flat, board):
     """The child: rounds until the count or the seconds are over. Returns the exit status."""
-    counts, done, start, early = collections.Counter(), 0, time.monotonic(), None
+    counts, done, start = collections.Counter(), 0, time.monotonic()
+    first = early = None  # bytes of memory after a round, and after a quarter of all
     for kind in rounds(random.Random(options.seed), board.say):
         counts[kind] += 1
         done += 1
         board.beat(done)
         seconds = time.monotonic() - start
         share = done / options.count if options.count else seconds / options.seconds
+        first = first or _resident()
         if early is None and share >= 0.25:
             early = _resident()
         if share >= 1:
             break
     took = f"{time.monotonic() - start:.1f} s, seed {options.seed}"
     kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(counts.items()))
-    print(f"{name}: {done} rounds in {took}: {kinds}", flush=True)
-    growth = _resident() - early
+    last = _resident()
+    memory = " -> ".join(str(size >> 20) for size in (first, early, last))
+    print(f"{name}: {done} rounds in {took}: {kinds}; {memory} MiB", flush=True)
+    growth = last - early
     if flat and growth > _MOST_GROWTH and not _sanitized():
         print(f"{name}: memory grew by {growth >> 20} MiB over the last three quarters")
         return 1

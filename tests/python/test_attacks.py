@@ -12,6 +12,7 @@ pytest.importorskip("oneflow_lite")
 
 FOLDER = Path(__file__).resolve().parents[1] / "attack"
 ATTACKS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.name.startswith("_"))
+MEMORY = r"[1-9]\d* -> [1-9]\d* -> [1-9]\d* MiB"  # of the first round, a quarter, all
 SECONDS = min(10, 60 / len(ATTACKS))  # in all, about a minute
 
 
@@ -27,7 +28,7 @@ def test_attack(name):
     said = result.stdout + result.stderr
     assert result.returncode == 0, said
     last = result.stdout.splitlines()[-1]
-    assert re.fullmatch(rf"{name}: [1-9]\d* rounds in [\d.]+ s, seed 0: .+", last), said
+    assert re.fullmatch(rf"{name}: [1-9]\d* rounds in [\d.]+ s, seed 0: .+; {MEMORY}", last), said
 
 
 ROUNDS = {
@@ -60,7 +61,7 @@ if __name__ == "__main__":
         ("raises", 1, "failed with status 1 after 100 rounds, seed 3, at: round 100"),
         ("hangs", 1, "hung for 1 s after 100 rounds, seed 3, at: round 100"),
         ("leaks", 1, "failed with status 1 after 400 rounds, seed 3, at: round 399"),
-        ("is well", 0, r"400 rounds in [\d.]+ s, seed 3: 200 even, 200 odd"),
+        ("is well", 0, r"400 rounds in [\d.]+ s, seed 3: 200 even, 200 odd; " + MEMORY),
     ],
 )
 def test_the_frame_sees_an_attack_that(case, status, line, tmp_path):
