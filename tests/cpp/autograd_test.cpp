@@ -127,9 +127,9 @@ TEST(Autograd, WritingIntoAPlainTensorRecords) {
   ExpectList(autograd::Grad(w), {20});
 }
 
-// A tenth of them under ThreadSanitizer, whose frames are larger and whose calls take ten times as
-// long: a recursion of 84 bytes a node would still overflow the stack.
-#ifdef __SANITIZE_THREAD__
+// A tenth of them under ThreadSanitizer and AddressSanitizer, whose frames are larger and whose
+// calls take ten times as long: a recursion of 84 bytes a node would still overflow the stack.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int kManyNodes = 100000;
 #else
 constexpr int kManyNodes = 1000000;
