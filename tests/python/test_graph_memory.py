@@ -228,6 +228,25 @@ def test_what_is_reached_from_outside_stays(build):
             assert value.requires_grad and value.grad_fn is not None
 
 
+def test_what_two_objects_keep_goes_once_one_of_them_is_gone():
+    """A leaf is kept by its own object and, through the graph, by that of a result."""
+
+    def build(thing):
+        thing.x = leaf()
+        thing.x.register_hook(lambda g: (thing, None)[1])
+        thing.result = thing.x * 2
+
+    thing = Thing()
+    end = weakref.ref(thing)
+    build(thing)
+    del thing
+    gc.collect()
+    assert end() is not None, "docs/architecture.md says that this stays"
+    end().result = None
+    gc.collect()
+    assert end() is None
+
+
 def test_what_a_graph_in_use_keeps_stays():
     """Each part is held by the loss alone, which the collector sees no object of."""
     calls = []
