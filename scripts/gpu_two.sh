@@ -41,7 +41,7 @@ part() {
 
 tests() {  # EXPRESSION
   python3 -m pytest -q -p no:cacheprovider --tb=short --durations=12 -rs \
-    tests/python/test_two_gpus.py -k "$1"
+    tests/python/test_two_gpus*.py -k "$1"
 }
 info() {
   nvidia-smi --query-gpu=name,driver_version,memory.used --format=csv

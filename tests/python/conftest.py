@@ -83,6 +83,14 @@ def two_ranks():
     return _group_of(2)
 
 
+@pytest.fixture
+def pair():
+    """Two processes, each with a GPU, that compute together."""
+    from two_gpus import group
+
+    return group()
+
+
 def pytest_unconfigure(config):
     for group in _groups.values():
         group.close()

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two GPUs through NCCL: the bodies of the CPU's tests on two ranks, each with a GPU, and what CUDA
-alone has, captured steps.
+alone has, captured steps. What goes wrong is in test_two_gpus_failures.py.
 
-OFL_TEST_TWO_ON=cpu runs what both have over Gloo, to try this file without GPUs. With the checks of
-collectives on, but in training.
+OFL_TEST_TWO_ON=cpu runs what both have over Gloo, to try these files without GPUs. With the checks
+of collectives on, but in training.
 """
 
 import itertools
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import distributed_cases
 import numpy as np
 import pytest
 import test_data_parallel
 import test_distributed
-import test_distributed_failures as failures
 import test_global
 import test_global_costs
 import test_global_head
@@ -27,42 +25,22 @@ import test_global_training
 import test_parallel_gpt
 import test_pipeline
 import test_zero_optimizer
-from gloo import LIBRARY
-from rank_group import DEVICE, RankGroup, _free_port, unchecked
+from rank_group import DEVICE, _free_port, unchecked
+from two_gpus import ON, close, marks, only_cuda
 
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite import distributed as dist  # noqa: E402
 from oneflow_lite.models import gpt  # noqa: E402
 
-ON = os.environ.get("OFL_TEST_TWO_ON", "cuda")
-GPUS = flow.cuda.device_count() if flow.cuda.is_available() else 0
 LINE, GRIDS = [0, 1], [[[0, 1]], [[0], [1]]]
-TIMEOUT = 20  # seconds of a collective
-pytestmark = [
-    pytest.mark.skipif(ON == "cuda" and GPUS < 2, reason=f"two GPUs are needed, here are {GPUS}"),
-    pytest.mark.skipif(ON == "cpu" and not LIBRARY.exists(), reason="this build has no Gloo"),
-    pytest.mark.skipif("RANK" in os.environ, reason="a rank reads its bodies here"),
-]
-only_cuda = pytest.mark.skipif(ON != "cuda", reason="of GPUs alone")
-
-_group = None
-
-
-@pytest.fixture
-def pair():
-    """Two processes, each with a GPU, that compute together."""
-    global _group
-    if _group is None or not _group.alive:
-        _group = RankGroup(2, OFL_TEST_DEVICE=ON, OFL_TIMEOUT=str(TIMEOUT))
-    return _group
+pytestmark = marks
 
 
 @pytest.fixture(scope="module", autouse=True)
 def closed():
     yield
-    if _group is not None:
-        _group.close()
+    close()
 
 
 # Collectives on local tensors.
@@ -395,100 +373,6 @@ def captured_first(rank):
 def test_ranks_are_connected_before_a_capture(pair):
     pair.run(captured_first, timeout=60)
     pair.close()  # the ranks were told that one failed
-
-
-# What goes wrong.
-
-
-RAISED = "KeyError: 'of my own'"
-HEARD = {
-    "killed": failures.ENDED, "killed_before_it_connects": failures.ENDED, "raises": RAISED,
-    "raises_while_others_compute": RAISED, "global_raises": RAISED,
-    "pipeline_killed": failures.ENDED,
-}  # fmt: skip
-DISAGREEING = {
-    "different_counts": ["all_reduce(sum) of 3 float32", "all_reduce(sum) of 4 float32"],
-    "different_dtypes": ["all_reduce(sum) of 3 int32", "all_reduce(sum) of 3 float32"],
-    "wrong_order": ["all_reduce(sum) of 3 float32", "broadcast of 3 float32 from member 0"],
-    "different_splits": ["rank 0 sends 3 elements to rank 1, which expects 1"],
-    "global_wrong_order": ["all_reduce(sum) of 3 float32", "all_gather of [3, 3] float32"],
-    "different_messages": ["rank 1 sends 4 float32, rank 0 receives 3 float32"],
-}
-WITH_CHECKS = ["hangs", *DISAGREEING]
-WITHOUT = [
-    "hangs",
-    "leaves",
-    "one_has_much_more",
-    *HEARD,
-    *(["missing_library"] if ON == "cuda" else []),
-]
-LATE = 8  # seconds of a collective; contexts of several processes are made at once
-
-
-@pytest.fixture(scope="module")
-def runs():
-    """All cases, several at once: they wait for most of their time."""
-    with ThreadPoolExecutor(5 if ON == "cuda" else 2) as pool:
-
-        def begin(case, checks):
-            return pool.submit(failures.launch, case, checks=checks, device=ON, timeout=LATE,
-                               limit=60)  # fmt: skip
-
-        begun = {(case, True): begin(case, True) for case in WITH_CHECKS}
-        begun |= {(case, False): begin(case, False) for case in WITHOUT}
-        yield begun
-
-
-def ended(runs, case, checks=False):
-    run, _ = runs[case, checks].result()
-    return run, [failures.errors_of(run, rank) for rank in range(2)]
-
-
-@pytest.mark.parametrize(("case", "message"), list(HEARD.items()))
-def test_the_other_hears_of_a_failure(runs, case, message):
-    run, errors = ended(runs, case)
-    assert "rank 1 failed: " in errors[0] and message in errors[0], run.stderr
-    assert run.returncode in (1, 128 + 9), run.stderr
-    # Not the test's own time: a case waits for its turn.
-    assert runs[case, False].result()[1] - failures.when_it_failed(run) < 10, run.stderr
-
-
-@pytest.mark.parametrize("checks", [False, True])
-def test_a_hung_rank_is_named(runs, checks):
-    run, errors = ended(runs, "hangs", checks)
-    assert f"no end after {LATE} s" in errors[0], run.stderr
-    assert "rank 1 is in no collective call, the last was all_reduce number 1" in run.stderr
-    assert run.returncode == 1
-
-
-def test_a_rank_that_left_is_missed(runs):
-    run, errors = ended(runs, "leaves")
-    assert f"no end after {LATE} s" in errors[0] or "rank 1 has ended" in errors[0], run.stderr
-    assert not errors[1] and run.returncode == 1
-
-
-@pytest.mark.parametrize(("case", "parts"), list(DISAGREEING.items()))
-def test_checks_say_what_disagrees(runs, case, parts):
-    run, errors = ended(runs, case, True)
-    for rank in range(2):
-        assert "the members do not agree" in errors[rank], run.stderr
-        assert all(part in errors[rank] for part in parts), run.stderr
-
-
-def test_without_checks_a_disagreement_is_a_time_out(runs):
-    """Of sizes: of an order NCCL may make something that ends."""
-    run, errors = ended(runs, "one_has_much_more")
-    assert f"no end after {LATE} s" in "".join(errors), run.stderr
-    assert run.returncode == 1
-
-
-@only_cuda
-def test_a_missing_library_is_told_to_all(runs):
-    run, errors = ended(runs, "missing_library")
-    for rank in range(2):
-        assert "collectives on CUDA go through NCCL" in errors[rank], run.stderr
-        assert "/nowhere/libnccl.so" in errors[rank] and "nvidia-nccl" in errors[rank]
-    assert run.returncode == 1
 
 
 # The op table, last: it is long.
