@@ -28,6 +28,7 @@ from typing import IO
 # Seconds for ranks to end by themselves after the first failure, then after SIGTERM.
 _PATIENCE = 7.0
 _LAST_PATIENCE = 2.0
+_LOOPBACK = "127.0.0.1"
 
 
 def _arguments(words: list[str] | None) -> argparse.Namespace:
@@ -74,10 +75,16 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error(f"--nproc {options.nproc} is more than the {_gpus()} GPUs of this machine")
 
 
-def _listen(port: int) -> socket.socket:
-    s = socket.socket()
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind(("127.0.0.1", port))
+def _listen(address: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        s = socket.socket(family, kind, protocol)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        s.bind(where)
+    except OSError as error:
+        sys.exit(f"launch: cannot listen at port {port} of {address}: {error}")
     s.listen(1024)
     return s
 
@@ -109,7 +116,7 @@ def _environment(options: argparse.Namespace, local: int, port: int | None) -> d
         "WORLD_SIZE": str(size),
         "LOCAL_RANK": str(local),
         "LOCAL_WORLD_SIZE": str(options.nproc),
-        "MASTER_ADDR": options.master_addr or "127.0.0.1",
+        "MASTER_ADDR": options.master_addr or _LOOPBACK,
         "PYTHONUNBUFFERED": "1",
     }
     if port is None:
@@ -149,7 +156,10 @@ def _start(options: argparse.Namespace) -> list[_Rank]:
     command = [sys.executable, *(["-m"] if options.module else []), options.script]
     command += options.arguments
     alone = options.nnodes == 1
-    listening = _listen(options.master_port + 1 if options.master_port else 0) if alone else None
+    listening = None
+    if alone:
+        port = options.master_port + 1 if options.master_port else 0
+        listening = _listen(options.master_addr or _LOOPBACK, port)
     port = listening.getsockname()[1] if listening else None
     ranks = []
     bind = _bind_to_me()

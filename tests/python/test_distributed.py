@@ -4,6 +4,7 @@
 import ast
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -90,8 +91,6 @@ def run_python(code, **environment):
 
 def test_ranks_that_do_not_come_are_named():
     code = "from oneflow_lite import distributed as d; d.init(timeout=1, master_port={})"
-    import socket
-
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -113,6 +112,31 @@ def test_ranks_that_do_not_come_are_named():
 def test_an_environment_without_sense_is_an_error(environment, part):
     run = run_python("from oneflow_lite import distributed as d; d.init()", **environment)
     assert "ValueError" in run.stderr and part in run.stderr
+
+
+MEETS = """
+import oneflow_lite as flow
+x = flow.ones(2)
+flow.distributed.all_reduce(x)
+print(x.tolist())
+"""
+
+
+@pytest.mark.parametrize("address", ["127.0.0.2", "localhost", "::1"])
+def test_the_launcher_listens_at_the_address_it_is_told(tmp_path, address):
+    script = tmp_path / "meets.py"
+    script.write_text(MEETS)
+    command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "2", "--device", "cpu",
+               "--timeout", "30", "--master-addr", address, str(script)]  # fmt: skip
+    run = subprocess.run(command, text=True, capture_output=True, timeout=180)
+    assert sorted(run.stdout.splitlines()) == ["[0] [2.0, 2.0]", "[1] [2.0, 2.0]"], run.stderr
+
+
+def test_an_address_of_another_machine_is_an_error_at_once(tmp_path):
+    command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "2", "--device", "cpu",
+               "--master-addr", "203.0.113.9", str(tmp_path / "none.py")]  # fmt: skip
+    run = subprocess.run(command, text=True, capture_output=True, timeout=60)
+    assert run.returncode == 1 and "launch: cannot listen at port" in run.stderr
 
 
 def test_the_import_does_not_bring_it():
