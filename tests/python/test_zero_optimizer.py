@@ -281,7 +281,7 @@ def wrong(rank):
         (lambda: dist.ZeroOptimizer(optim.SGD, params, stage=3, lr=1.0), ValueError, "stage is 3"),
         (lambda: dist.ZeroOptimizer("SGD", params, lr=1.0), TypeError, "must be a class of opt"),
         (lambda: dist.ZeroOptimizer(optim.SGD, params[:2], stage=2, lr=1.0), ValueError,
-         "'first.bias' is missing"),
+         "'first.weight' is missing"),
         (lambda: dist.ZeroOptimizer(optim.SGD, fresh().parameters(), stage=2, lr=1.0), ValueError,
          "of one DataParallel"),
         (lambda: dist.ZeroOptimizer(optim.SGD, [], lr=1.0), ValueError, "params is empty"),

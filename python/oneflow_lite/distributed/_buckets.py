@@ -73,7 +73,7 @@ class _AllReduce:
         begin = 0
         self._parts = []
         for i, p in enumerate(bucket.params):
-            part = self._flat[begin : begin + p.numel()].view(*p.shape)
+            part = self._flat[begin : begin + p.numel()].view(p.shape)
             begin += p.numel()
             self._parts.append(part)
             if i not in self._missing:

@@ -37,7 +37,7 @@ def _write(tensor: Tensor, dense: Tensor) -> None:
     """Puts what came into ``dense`` into the tensor, unless it is there already."""
     target = tensor.detach()
     if dense.data_ptr() != target.data_ptr() or not target.is_contiguous():
-        target.copy_(dense.view(*target.shape))
+        target.copy_(dense.view(target.shape))
 
 
 def _like(function: str, argument: str, given: Tensor, first: Tensor) -> None:
@@ -56,7 +56,7 @@ def _joined(tensors: Sequence[Tensor]) -> Tensor:
 def _deal_out(dense: Tensor, tensors: Sequence[Tensor]) -> None:
     begin = 0
     for t in tensors:
-        t.detach().copy_(dense[begin : begin + t.numel()].view(*t.shape))
+        t.detach().copy_(dense[begin : begin + t.numel()].view(t.shape))
         begin += t.numel()
 
 

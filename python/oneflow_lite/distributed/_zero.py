@@ -73,7 +73,7 @@ class _Owned:
         self.shards = []
         begin = 0
         for p, (low, high) in zip(bucket.params, self.parts.mine(), strict=True):
-            p.data = self.flat[begin : begin + p.numel()].view(*p.shape)
+            p.data = self.flat[begin : begin + p.numel()].view(p.shape)
             self.shards.append(self.of_shard(self.flat[begin + low : begin + high], p))
             begin += p.numel()
         self._addresses = [p.data_ptr() for p in bucket.params]
@@ -353,7 +353,7 @@ class ZeroOptimizer(Optimizer):
         if not isinstance(value, _ext.Tensor) or not value.is_global:
             return value
         whole = value.to_global(sbp=_whole).to_local()
-        return whole.view(*p.shape) if whole.numel() == p.numel() else whole
+        return whole.view(p.shape) if whole.numel() == p.numel() else whole
 
     @no_grad()
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
