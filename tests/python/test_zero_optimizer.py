@@ -290,6 +290,10 @@ def wrong(rank):
     ]:  # fmt: skip
         with pytest.raises(kind, match=text):
             make()
+    split_gradients = dist.ZeroOptimizer(optim.SGD, params, stage=2, lr=1.0)
+    with pytest.raises(ValueError, match="no group can be added"):
+        split_gradients.add_param_group({"params": [nn.Parameter(flow.ones(2))]})
+    assert len(split_gradients.param_groups) == 1
     optimizer = dist.ZeroOptimizer(optim.SGD, params, lr=1.0)
     with pytest.raises(ValueError, match="a dict with"):
         optimizer.load_state_dict({})

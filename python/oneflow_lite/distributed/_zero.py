@@ -210,6 +210,9 @@ class ZeroOptimizer(Optimizer):
         _optimizers.add(self)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
+        if self.inner is not None and self.stage == 2:  # nobody would reduce their gradients
+            raise ValueError(f"{_NAME}: stage 2 has all parameters of the DataParallel already; no "
+                             "group can be added")  # fmt: skip
         super().add_param_group(param_group)
         if self.inner is not None:
             group = self.param_groups[-1]
