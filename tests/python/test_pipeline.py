@@ -161,7 +161,16 @@ def test_a_grid_of_stages_and_their_copies(ranks, kind, rows):
     ranks.run(trained, [[0, 1], [2, 3]], kind, rows, 3)
 
 
-def weighted(rank):
+def mean_by_hand(y, target):
+    total = F.cross_entropy(y, target, reduction="sum")
+    return total / (target != -100).sum().clamp(min=1)
+
+
+# The second is no number where all targets are ignored.
+MEANS = {"by hand": mean_by_hand, "cross_entropy": F.cross_entropy}
+
+
+def weighted(rank, mean):
     """Targets that do not count: micro-batches of different weights, one of none."""
     x, t = (a[0] for a in data(12))
     t = t.copy()
@@ -170,9 +179,7 @@ def weighted(rank):
     want = F.cross_entropy(reference(flow.tensor(x)), flow.tensor(t))
     want.backward()
     pipeline = dist.Pipeline(
-        layers("plain"), flow.placement("cpu", [0, 1, 2, 3]), 4,
-        lambda y, target: F.cross_entropy(y, target, reduction="sum")
-        / (target != -100).sum().clamp(min=1),
+        layers("plain"), flow.placement("cpu", [0, 1, 2, 3]), 4, MEANS[mean],
         weight=lambda target: (target != -100).sum(),
     )  # fmt: skip
     for _ in range(2):  # gradients are added to those that are there
@@ -182,8 +189,23 @@ def weighted(rank):
         close(a.grad.numpy(), 2 * b.grad.numpy())
 
 
-def test_a_weighted_mean(ranks):
-    ranks.run(weighted)
+@pytest.mark.parametrize("mean", list(MEANS))
+def test_a_weighted_mean(ranks, mean):
+    ranks.run(weighted, mean)
+
+
+def nothing_counts(rank):
+    """The mean of nothing, as in one process."""
+    x, t = (flow.tensor(a[0]) for a in data(12))
+    pipeline = dist.Pipeline(
+        layers("plain"), flow.placement("cpu", [0, 1, 2, 3]), 4, F.cross_entropy,
+        weight=lambda target: (target != -100).sum(),
+    )  # fmt: skip
+    assert np.isnan(pipeline.step(x, t * 0 - 100).item())
+
+
+def test_a_mean_of_nothing(ranks):
+    ranks.run(nothing_counts)
 
 
 def under_way(rank):

@@ -8,6 +8,7 @@ micro-batches are under way there, and (S - 1) / (M + S - 1) of the time is wait
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -305,7 +306,8 @@ class Pipeline(Module):
             weights = [float(self._weight(t)) for t in targets]
         total = _C.full([], sum(weights), dtype=_ext.float64, device=self._where)
         all_reduce(total, group=self._row)
-        return [w / total.item() if w else 0.0 for w in weights]
+        whole = total.item()
+        return [w / whole if w else 0.0 for w in weights] if whole else [math.nan] * len(parts)
 
     def _one_forward_one_backward(self, chunks: Any, targets: Any, shares: list[float]) -> Tensor:
         """All micro-batches, forward and backward; the sum of their shares of the loss."""
@@ -315,7 +317,9 @@ class Pipeline(Module):
 
         def forward(k: int, inputs: Tensors) -> Tensors:
             outputs = self._run(inputs)
-            if self._after is None:
+            if self._after is None and shares[k] == 0:
+                outputs = ()  # the mean of nothing is no number
+            elif self._after is None:
                 loss = self._loss(outputs if len(outputs) > 1 else outputs[0], targets[k])
                 outputs = (loss * shares[k],)
                 total.add_(outputs[0].detach())
@@ -337,7 +341,7 @@ class Pipeline(Module):
             if self._after is not None:
                 gradients = oldest.backward(self._after.give(outputs, oldest.expected()))
             else:
-                gradients = oldest.backward((_C.ones_like(outputs[0]),))
+                gradients = oldest.backward(tuple(_C.ones_like(t) for t in outputs))
             last = k + 1 == count
             if self._before is None:
                 inputs = () if last else chunks[k + 1]
@@ -368,7 +372,7 @@ class Pipeline(Module):
             all_reduce(flat, group=self._row)
             for p, g, part in zip(params, grads, flat.split([g.numel() for g in grads]),
                                   strict=True):  # fmt: skip
-                p.grad = part.view(*g.shape).clone()
+                p.grad = part.view(g.shape).clone()
 
 
 def _ties(stages: Sequence[Module | None], column: list[int], mine: int) -> list[Any]:
