@@ -146,7 +146,9 @@ class Embedding(Module):
                 self.weight[self.padding_idx] = 0
 
     def forward(self, input: Tensor) -> Tensor:
-        weight = self._parameters["weight"]
+        weight = self._parameters.get("weight")
+        if weight is None:  # no parameter any more: a program computes it
+            weight = self.weight
         if self.max_norm is not None:
             _bound(weight, input, self.max_norm, self.norm_type)
         return _C.embedding(input, weight, self.padding_idx)

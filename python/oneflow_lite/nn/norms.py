@@ -150,8 +150,12 @@ class LayerNorm(_Norm):
         if self.memory_efficient:
             self._look_at_weights()
         parameters = self._parameters
-        return _C.layer_norm(input, self.normalized_shape, parameters["weight"], parameters["bias"],
-                             self.eps, self.memory_efficient)  # fmt: skip
+        try:
+            weight, bias = parameters["weight"], parameters["bias"]
+        except KeyError:  # no parameters any more: a program computes them
+            weight, bias = self.weight, self.bias
+        return _C.layer_norm(input, self.normalized_shape, weight, bias, self.eps,
+                             self.memory_efficient)  # fmt: skip
 
     def extra_repr(self) -> str:
         missing = ", bias=False" if self.elementwise_affine and self.bias is None else ""
@@ -195,8 +199,11 @@ class RMSNorm(_Norm):
     def forward(self, x: Tensor) -> Tensor:
         if self.memory_efficient:
             self._look_at_weights()
-        return _C.rms_norm(x, self.normalized_shape, self._parameters["weight"], self.eps,
-                           self.memory_efficient)  # fmt: skip
+        try:
+            weight = self._parameters["weight"]
+        except KeyError:  # no parameter any more: a program computes it
+            weight = self.weight
+        return _C.rms_norm(x, self.normalized_shape, weight, self.eps, self.memory_efficient)
 
 
 def add_and_norm(norm: Module, y: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
