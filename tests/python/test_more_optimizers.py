@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """SGD, RMSprop, Adagrad and Lion as one op a step; averaged models; clipping by one op."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from numerics import flow, host
 
 nn, optim = flow.nn, flow.optim
 swa = optim.swa_utils
+required = optim.optimizer.required
 MAKE = {
     "sgd_": lambda ps, **o: optim.SGD(ps, 0.05, 0.9, weight_decay=0.1, nesterov=True, **o),
     "rmsprop_": lambda ps, **o: optim.RMSprop(ps, 0.05, momentum=0.5, centered=True, **o),
@@ -269,3 +273,29 @@ def test_averaged_models(device, kind):
         swa.AveragedModel(
             model, avg_fn=swa.get_swa_avg_fn(), multi_avg_fn=swa.get_ema_multi_avg_fn()
         )
+
+
+class Signed(optim.Optimizer):
+    """Of other people: an optimizer whose lr each group must give."""
+
+    def __init__(self, params, lr=required, decay=0.0):
+        super().__init__(params, {"lr": lr, "decay": decay})
+
+    def update(self, parameter, grad, group, state):
+        parameter.add_(grad.sign() + group["decay"] * parameter, alpha=-group["lr"])
+
+
+def test_an_option_that_each_group_must_give():
+    p, q, r = (flow.tensor([x], requires_grad=True) for x in (1.0, 2.0, 3.0))
+    with pytest.raises(ValueError, match=r"Signed\(\): a group must give a value of lr"):
+        Signed([p])
+    optimizer = Signed([{"params": [p], "lr": 0.5}])
+    with pytest.raises(ValueError, match="value of lr"):
+        optimizer.add_param_group({"params": [q]})
+    optimizer.add_param_group({"params": [q], "lr": 0.25})
+    (p + q).sum().backward()
+    optimizer.step()
+    assert (p.item(), q.item()) == (0.5, 1.75)
+    with pytest.raises(ValueError, match="value of lr"):
+        copy.deepcopy(optimizer).add_param_group({"params": [r]})
+    assert pickle.loads(pickle.dumps(required)) is required and repr(required) == "required"

@@ -18,6 +18,17 @@ from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 from oneflow_lite.cuda import current_stream
 
 
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+    def __reduce__(self) -> str:
+        return "required"  # a copy is the same object
+
+
+required = _Required()  # among the defaults: an option that every group must give
+
+
 def is_captured(tensors: Iterable[Tensor]) -> bool:
     """Whether work on the devices of these tensors is captured into a CUDA graph now."""
     gpus = {t.device.index for t in tensors if t.is_cuda}
@@ -126,7 +137,8 @@ class Optimizer:
         group that are no options are kept, in ``state_dict`` too. The names of parameters that
         come with one, as ``model.named_parameters()`` gives them, are kept as "param_names".
     defaults : dict
-        Every option with the value it has where a group does not give it.
+        Every option with the value it has where a group does not give it; ``required`` of this
+        module where each group must.
 
     Attributes
     ----------
@@ -139,7 +151,7 @@ class Optimizer:
     ------
     ValueError
         No parameters, one given twice, one that is no leaf; only some with names; an lr that is a
-        tensor of several numbers.
+        tensor of several numbers; an option that is required and absent.
     TypeError
         What is given is no tensor, or in a set, which has no order.
     """
@@ -194,6 +206,8 @@ class Optimizer:
                 raise ValueError(f"{name}: a parameter is given twice")
             seen.add(id(p))
         group = {**self.defaults, **group, "params": params}
+        if absent := [key for key, value in group.items() if value is required]:
+            raise ValueError(f"{name}: a group must give a value of {', '.join(absent)}")
         if names:
             group["param_names"] = names
         if any(("param_names" in other) != bool(names) for other in self.param_groups):
