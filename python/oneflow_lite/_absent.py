@@ -203,10 +203,7 @@ ABSENT = [
            "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula"),
     Absent("other embeddings and losses", {
         "": "embedding_bag bilinear ctc_loss",
-        "nn": "EmbeddingBag Bilinear CTCLoss TripletMarginLoss TripletMarginWithDistanceLoss "
-              "MarginRankingLoss CosineEmbeddingLoss GaussianNLLLoss PoissonNLLLoss NLLLoss2d "
-              "HingeEmbeddingLoss SoftMarginLoss MultiMarginLoss MultiLabelMarginLoss "
-              "MultiLabelSoftMarginLoss AdaptiveLogSoftmaxWithLoss",
+        "nn": "EmbeddingBag Bilinear CTCLoss NLLLoss2d AdaptiveLogSoftmaxWithLoss",
         "nn.functional": "embedding_bag bilinear ctc_loss",
     }, "compose it of functions; autograd differentiates the composition"),
     Absent("attention as one function", {"nn.functional": "multi_head_attention_forward"},

@@ -73,6 +73,19 @@ from oneflow_lite.nn.losses import (
 )
 from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.norms import GroupNorm, LayerNorm, RMSNorm
+from oneflow_lite.nn.pair_losses import (
+    CosineEmbeddingLoss,
+    GaussianNLLLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    PoissonNLLLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 from oneflow_lite.nn.parameter import Buffer, Parameter
 from oneflow_lite.nn.rotary import RotaryEmbedding, SwiGLU
 from oneflow_lite.nn.transformer import Transformer, TransformerDecoder, TransformerDecoderLayer
@@ -88,7 +101,10 @@ __all__ = [
     "SiLU", "Sigmoid", "SmoothL1Loss", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink",
     "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "Unflatten",
-    "functional", "init", "utils", "RotaryEmbedding", "SwiGLU",
+    "functional", "init", "utils", "RotaryEmbedding", "SwiGLU", "CosineEmbeddingLoss",
+    "GaussianNLLLoss", "HingeEmbeddingLoss", "MarginRankingLoss", "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss", "MultiMarginLoss", "PoissonNLLLoss", "SoftMarginLoss",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -79,8 +79,8 @@ class CrossEntropyLoss(NLLLoss):
                                 self.label_smoothing, self.inplace_backward)  # fmt: skip
 
 
-class _Elementwise(Module):
-    """A loss of each element, reduced by "mean", "sum" or not ("none")."""
+class Reduced(Module):
+    """Losses reduced by "mean", "sum" or not ("none")."""
 
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Elementwise(Module):
         return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
 
 
-class MSELoss(_Elementwise):
+class MSELoss(Reduced):
     """The square of the difference.
 
     Parameters
@@ -103,14 +103,14 @@ class MSELoss(_Elementwise):
         return functional.mse_loss(input, target, self.reduction)
 
 
-class L1Loss(_Elementwise):
+class L1Loss(Reduced):
     """The size of the difference; ``reduction`` as in :class:`MSELoss`."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return functional.l1_loss(input, target, self.reduction)
 
 
-class SmoothL1Loss(_Elementwise):
+class SmoothL1Loss(Reduced):
     """:class:`L1Loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
@@ -121,7 +121,7 @@ class SmoothL1Loss(_Elementwise):
         return functional.smooth_l1_loss(input, target, self.reduction, self.beta)
 
 
-class HuberLoss(_Elementwise):
+class HuberLoss(Reduced):
     """``delta`` times :class:`SmoothL1Loss` with that ``beta``."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
@@ -132,7 +132,7 @@ class HuberLoss(_Elementwise):
         return functional.huber_loss(input, target, self.reduction, self.delta)
 
 
-class KLDivLoss(_Elementwise):
+class KLDivLoss(Reduced):
     """``target * (log(target) - input)``, input being log-probabilities.
 
     Parameters
@@ -151,7 +151,7 @@ class KLDivLoss(_Elementwise):
         return functional.kl_div(input, target, self.reduction, self.log_target)
 
 
-class BCELoss(_Elementwise):
+class BCELoss(Reduced):
     """Cross entropy of two classes, of which probabilities are given.
 
     Parameters
@@ -234,10 +234,14 @@ def _take_older_arguments(cls: type[Module]) -> None:
     cls.__init__ = __init__  # type: ignore[method-assign]
 
 
-for _class in list(globals().values()):
-    if (
-        inspect.isclass(_class)
-        and _class.__module__ == __name__
-        and "reduction" in inspect.signature(vars(_class).get("__init__", lambda: None)).parameters
-    ):
-        _take_older_arguments(_class)
+def take_older_arguments(namespace: dict[str, Any], without: tuple[str, ...] = ()) -> None:
+    """Let the losses of a module whose own ``__init__`` has ``reduction`` take what it replaced."""
+    for name, value in list(namespace.items()):
+        if not inspect.isclass(value) or value.__module__ != namespace["__name__"]:
+            continue
+        init = vars(value).get("__init__", lambda: None)
+        if name not in without and "reduction" in inspect.signature(init).parameters:
+            _take_older_arguments(value)
+
+
+take_older_arguments(globals())
