@@ -4,6 +4,7 @@
 // comfortable side).
 #include <algorithm>
 
+#include "functional/binary.h"
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -16,6 +17,16 @@
 
 namespace oneflow_lite::python {
 namespace {
+
+// Whether a tensor of `shape` can be broadcast to `to`.
+bool BroadcastsTo(const Shape& shape, const Shape& to) {
+  const int extra = to.ndim() - shape.ndim();
+  if (extra < 0) return false;
+  for (int d = 0; d < shape.ndim(); ++d) {
+    if (shape[d] != 1 && shape[d] != to[d + extra]) return false;
+  }
+  return true;
+}
 
 class FunctionNode final : public Node {
  public:
@@ -81,14 +92,17 @@ class FunctionNode final : public Node {
                  specs_.size(), " tensors");
   }
 
+  // Makes what backward gave the gradient of input i: a broadcast one is summed. Nothing is asked
+  // of the gradient of an input that needs none.
   Status Fit(size_t i, Tensor* grad) const {
+    if (!edges[i].node) *grad = Tensor();
     if (!grad->defined()) return OkStatus();
     const TensorSpec& spec = specs_[i];
     if (!IsFloating(grad->dtype())) {
       return DTypeMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
                            grad->dtype(), "a floating dtype");
     }
-    if (grad->shape() != spec.shape) {
+    if (!BroadcastsTo(spec.shape, grad->shape())) {
       return ShapeMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
                            grad->shape(), spec.shape.ToString());
     }
@@ -96,6 +110,7 @@ class FunctionNode final : public Node {
       return DeviceMismatch(name_, absl::StrCat("backward: the gradient of tensor ", i),
                             grad->device(), "the tensor", spec.device);
     }
+    OFL_ASSIGN_OR_RETURN(*grad, functional::SumToShape(*grad, spec.shape));
     OFL_ASSIGN_OR_RETURN(*grad, functional::Cast(*grad, spec.dtype));
     return OkStatus();
   }

@@ -366,3 +366,45 @@ def test_a_thread_of_backward_sees_what_was_saved():
     x = leaf(1.0)
     Asks.apply(x).sum().backward()
     assert len(seen) == 1 and seen[0].tolist() == [1.0]
+
+
+def fixed_gradients(*gradients):
+    """A Function of as many tensors, the sum of them; backward gives the gradients as they are."""
+    members = {"forward": staticmethod(lambda ctx, *xs: sum(x.sum() for x in xs)),
+               "backward": staticmethod(lambda ctx, dy: gradients)}  # fmt: skip
+    return type("Fixed", (Function,), members)
+
+
+@pytest.mark.parametrize(
+    ("shape", "given", "expected"),
+    [
+        ([], [4, 1], 8.0),
+        ([3], [2, 3], [10.0, 10.0, 10.0]),
+        ([2, 1], [2, 3], [[15.0], [15.0]]),
+        ([1], [], None),
+        ([2, 3], [3], None),
+        ([2], [4, 4, 1], None),
+    ],
+)
+def test_a_gradient_is_summed_over_the_dims_in_which_its_tensor_was_broadcast(
+    shape, given, expected
+):
+    x = flow.zeros(shape, dtype=flow.float64, requires_grad=True)
+    value = 2.0 if expected == 8.0 else 5.0
+    y = fixed_gradients(flow.full(given, value, dtype=flow.float64)).apply(x)
+    if expected is None:
+        with pytest.raises(flow.ShapeError, match="the gradient of tensor 0 has shape .* expected"):
+            y.backward()
+    else:
+        y.backward()
+        assert x.grad.tolist() == expected
+
+
+def test_a_gradient_that_nobody_needs_is_not_looked_at():
+    x, places, other = leaf(1, 2), flow.tensor([1, 0]), flow.zeros(3)
+    gradients = flow.ones(2, dtype=flow.float64), places, flow.ones(5, 5, device="meta")
+    fixed_gradients(*gradients).apply(x, places, other).backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+    # The tensor that needs one is still told of its own.
+    with pytest.raises(flow.ShapeError, match="the gradient of tensor 1 has shape"):
+        fixed_gradients(None, flow.ones(3)).apply(flow.zeros(7), leaf(1, 2)).backward()
