@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/call_arguments.h"
