@@ -64,10 +64,12 @@ def _again(saved, how, needs, dy):
     x, _, _, weight, bias = saved
     dims, eps, centre, _ = how
     shape = x.shape[x.ndim - dims :]
+    column = bias if weight is None else weight
+    wide = x if column is None else x.to(column.dtype)  # PyTorch's norms are of one dtype on CUDA
     if centre:
-        y = F.layer_norm(x, shape, weight, bias, eps)
+        y = F.layer_norm(wide, shape, weight, bias, eps).to(x.dtype)
     else:
-        y = F.rms_norm(x, shape, weight, eps)
+        y = F.rms_norm(wide, shape, weight, eps).to(x.dtype)
     inputs = [t for t, n in zip((x, weight, bias), needs, strict=True) if n]
     found = iter(torch.autograd.grad(y, inputs, dy, create_graph=True))
     return [next(found) if n else None for n in needs]
@@ -114,13 +116,16 @@ class _AddNorm(torch.autograd.Function):
         return y, s
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, dy, dsum):
         if dy is None:
             return dsum, dsum, *[None] * 6
         of_x, of_residual, *columns = ctx.needs_input_grad[:4]
         needs = (of_x or of_residual, *columns)
-        dx, dweight, dbias = _gradients(ctx.saved_tensors, ctx.how, needs, dy, dsum)
+        if _is_grad_enabled():
+            dx, dweight, dbias = _again(ctx.saved_tensors, ctx.how, needs, dy)
+            dx = dx + dsum if needs[0] and dsum is not None else dx
+        else:
+            dx, dweight, dbias = _gradients(ctx.saved_tensors, ctx.how, needs, dy, dsum)
         of_inputs = dx if of_x else None, dx if of_residual else None
         return *of_inputs, dweight, dbias, None, None, None, None
 
