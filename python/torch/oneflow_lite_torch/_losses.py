@@ -92,6 +92,14 @@ class _CrossEntropy(torch.autograd.Function):
 _apply_quickly = quick_apply(_CrossEntropy)
 
 
+def _refuse_second_derivatives(name: str) -> None:
+    """In a backward whose gradients are recorded: they would seem to be constants."""
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            f"{name} has no second derivatives, but backward runs with create_graph=True"
+        )
+
+
 class _CrossEntropyInPlace(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, target, how):
@@ -106,8 +114,8 @@ class _CrossEntropyInPlace(torch.autograd.Function):
         return _reduced(loss, target, ignore_index, summed, dtype)[0]
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, dvalue):
+        _refuse_second_derivatives("cross_entropy(inplace_backward=True)")
         dx = ctx.gradient
         if dx is None:
             raise RuntimeError(
@@ -277,8 +285,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return loss.sum().to(x.dtype)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, dvalue):
+        _refuse_second_derivatives("linear_cross_entropy()")
         if ctx.gradients is None:
             raise RuntimeError("linear_cross_entropy(): backward ran already; it runs once")
         gradients, ctx.gradients = ctx.gradients, None
