@@ -187,7 +187,8 @@ def _composed(
     scores = x * scale
     if causal:
         queries, keys = x.shape[-2] if x.ndim > 1 else 1, x.shape[-1]
-        seen = torch.ones(queries, keys, dtype=torch.bool, device=x.device).tril(keys - queries)
+        seen = torch.ones_like(scores if x.ndim > 1 else scores[None], dtype=torch.bool)
+        seen = seen.tril(keys - queries)  # of x's own type: a DTensor's is one
         scores = scores.masked_fill(~(seen if x.ndim > 1 else seen[0]), float("-inf"))
     if mask is not None and mask.dtype == torch.bool:
         scores = scores.masked_fill(~mask, float("-inf"))
