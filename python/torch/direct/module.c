@@ -23,6 +23,14 @@ static int (*run_loss_backward)(void*, void*, void*, void*, int64_t, double, voi
  * autocast is on; what tells that something is in the way. */
 static PyObject *tensor_type, *parameter_type, *records, *casts, *requires_grad_name;
 static PyObject* to_capsule; /* before 2.14: a tensor as a handle */
+static PyObject *transforms, *traces; /* whether torch.func transforms, and torch.jit.trace records */
+
+/* What these two ask, asked of PyTorch itself where it can be: a function of pybind11 takes a few
+ * hundred instructions. Whether this thread's dispatcher has those keys, which transforms set; and
+ * the state of a trace, a pointer behind a pointer. */
+static _Bool (*has_keys)(uint64_t keys);
+static uint64_t transform_keys;
+static void* const* (*trace_state)(void);
 
 /* A function, or where `name` is given the variable of that name in a module's globals, and what it
  * gives or holds where nothing is in the way. */
@@ -43,6 +51,8 @@ static int gives(PyObject* function, PyObject* expected) {
 }
 
 static int nothing_in_the_way(void) {
+  if (has_keys ? has_keys(transform_keys) : !gives(transforms, Py_False)) return 0;
+  if (trace_state ? *trace_state() != NULL : !gives(traces, Py_False)) return 0;
   for (const struct check* c = checks; c < checks + num_checks; ++c) {
     if (c->name) {
       PyObject* held = PyDict_GetItemWithError(c->source, c->name); /* borrowed */
@@ -55,6 +65,11 @@ static int nothing_in_the_way(void) {
     }
   }
   return 1;
+}
+
+/* nothing_in_the_way(): whether a call is seen by its operator alone */
+static PyObject* is_clear(PyObject* self, PyObject* nothing) {
+  return PyBool_FromLong(nothing_in_the_way());
 }
 
 /* For floats of 16 bits, which autocast may widen. */
@@ -277,6 +292,19 @@ static int find_all(void* library) {
   return 1;
 }
 
+static void* find(const char* library, const char* name) {
+  void* opened = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  return opened ? dlsym(opened, name) : NULL;
+}
+/* c10::impl::tls_is_dispatch_keyset_included, torch::jit::tracer::getTracingState */
+static void find_quicker_ways(void) {
+  if (transform_keys) {
+    *(void**)&has_keys =
+        find("libc10.so", "_ZN3c104impl31tls_is_dispatch_keyset_includedENS_14DispatchKeySetE");
+  }
+  *(void**)&trace_state = find("libtorch_cpu.so", "_ZN5torch3jit6tracer15getTracingStateEv");
+}
+
 /* 0: the library can be called. */
 static int start(const char* path) {
   void* library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
@@ -288,13 +316,15 @@ static int start(const char* path) {
 }
 
 /* open(path of the library, Tensor, Parameter, is_grad_enabled, is_any_autocast_enabled,
- * ((function, None, value) or (globals, name, value), ...), to_capsule): whether this PyTorch can
- * be called so. to_capsule may be None where PyTorch has stable functions. */
+ * ((function, None, value) or (globals, name, value), ...), to_capsule, transforms, their keys,
+ * traces): whether this PyTorch can be called so. to_capsule may be None where PyTorch has stable
+ * functions, and the keys may be 0. */
 static PyObject* open_library(PyObject* self, PyObject* args) {
   const char* path;
-  PyObject *tensor, *parameter, *recording, *casting, *given, *to;
-  if (!PyArg_ParseTuple(args, "sOOOOO!O", &path, &tensor, &parameter, &recording, &casting,
-                        &PyTuple_Type, &given, &to)) {
+  PyObject *tensor, *parameter, *recording, *casting, *given, *to, *transforming, *tracing;
+  unsigned long long keys;
+  if (!PyArg_ParseTuple(args, "sOOOOO!OOKO", &path, &tensor, &parameter, &recording, &casting,
+                        &PyTuple_Type, &given, &to, &transforming, &keys, &tracing)) {
     return NULL;
   }
   const Py_ssize_t size = PyTuple_Size(given);
@@ -314,8 +344,10 @@ static PyObject* open_library(PyObject* self, PyObject* args) {
       Py_INCREF(c->name);
     }
   }
-  Py_INCREF(to);
-  to_capsule = to;
+  Py_INCREF(to), Py_INCREF(transforming), Py_INCREF(tracing);
+  to_capsule = to, transforms = transforming, traces = tracing;
+  transform_keys = keys;
+  find_quicker_ways();
   if (start(path) != 0) Py_RETURN_FALSE;
   requires_grad_name = PyUnicode_InternFromString("requires_grad");
   if (!requires_grad_name) return NULL;
@@ -333,6 +365,7 @@ static PyMethodDef methods[] = {
     {"norm_backward", FAST(norm_backward)},
     {"loss", FAST(loss)},
     {"loss_backward", FAST(loss_backward)},
+    {"nothing_in_the_way", is_clear, METH_NOARGS, NULL},
     {"open", open_library, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

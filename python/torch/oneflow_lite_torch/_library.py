@@ -48,12 +48,22 @@ def _not_there(*arguments: object) -> None:
     """In the place of a function of _direct: every call is one for the dispatcher."""
 
 
+def _nothing_in_the_way() -> bool:
+    """Whether no transform, trace or forward mode has to see a call."""
+    core = torch._C
+    return not (
+        core._are_functorch_transforms_active()
+        or core._is_tracing()
+        or forward_ad._current_level >= 0
+    )
+
+
 def _open_direct() -> tuple:
     """The functions of direct/module.c, which call past PyTorch's dispatcher.
 
     OFL_TORCH_DIRECT=0 in the environment leaves every call to the dispatcher.
     """
-    nowhere = (_not_there,) * len(_DIRECT)
+    nowhere = (*(_not_there,) * len(_DIRECT), _nothing_in_the_way)
     if os.environ.get("OFL_TORCH_DIRECT", "1") == "0":
         return nowhere
     try:
@@ -64,10 +74,8 @@ def _open_direct() -> tuple:
         checks = (  # what is something else where a call is recorded, traced or replaced
             (forward, "_current_level", -1),
             (profiler, "_is_profiler_enabled", False),
-            (core._are_functorch_transforms_active, None, False),
             (core._len_torch_dispatch_stack, None, 0),
             (core._len_torch_function_stack, None, 0),
-            (core._is_tracing, None, False),
         )
         path = str(Path(__file__).with_name(_FILE))
         # PyTorch has had stable functions for tensors of Python since 2.14. Before, what
@@ -82,6 +90,9 @@ def _open_direct() -> tuple:
             core._is_any_autocast_enabled,
             checks,
             to_capsule,
+            core._are_functorch_transforms_active,
+            core.DispatchKeySet(core.DispatchKey.FuncTorchDynamicLayerFrontMode).raw_repr(),
+            core._is_tracing,
         )
     except (
         ImportError,
@@ -89,7 +100,9 @@ def _open_direct() -> tuple:
         KeyError,
     ):  # another Python, or a PyTorch without one of these
         opened = False
-    return tuple(getattr(_direct, name) for name in _DIRECT) if opened else nowhere
+    if not opened:
+        return nowhere
+    return (*(getattr(_direct, name) for name in _DIRECT), _direct.nothing_in_the_way)
 
 
 (
@@ -99,6 +112,7 @@ def _open_direct() -> tuple:
     direct_norm_backward,
     direct_loss,
     direct_loss_backward,
+    nothing_in_the_way,
 ) = _open_direct()
 
 
