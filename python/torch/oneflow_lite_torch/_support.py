@@ -12,18 +12,27 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ._library import ops
+from ._library import nothing_in_the_way, ops
 
 FLOATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64})
 _PLAIN = frozenset({Tensor, torch.nn.Parameter})
 _STRIDED = torch.strided
 _transformed = torch._C._are_functorch_transforms_active
 _any_autocast = torch._C._is_any_autocast_enabled
-is_compiling = torch.compiler.is_compiling
+_is_compiling = torch.compiler.is_compiling
+_is_recorded_by_jit = torch._C._is_tracing
 is_traced = torch.compiler.is_dynamo_compiling
 _is_grad_enabled = torch.is_grad_enabled
 # rms_norm came to autocast's list after PyTorch 2.11.
 RMS_NORM_WIDENS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA")
+
+
+def is_compiling() -> bool:
+    """Whether a call becomes part of a graph: an operator with gradients of its own is called then.
+
+    torch.jit.trace records twice, with gradients and without, and compares.
+    """
+    return _is_compiling() or _is_recorded_by_jit()
 
 
 @functools.cache
@@ -58,13 +67,7 @@ def is_ordinary(x: Tensor) -> bool:
     An operator that refuses raises RuntimeError; is_served and its kin then say what to do. Every
     call asks this: what is cheap comes first. torch.export's tensors are a subclass.
     """
-    return (
-        type(x) is Tensor
-        and not is_traced()
-        and not _any_autocast()
-        and not _transformed()
-        and forward_ad._current_level < 0
-    )
+    return type(x) is Tensor and not is_traced() and not _any_autocast() and nothing_in_the_way()
 
 
 def quick_apply(function: type[torch.autograd.Function]):
