@@ -184,6 +184,30 @@ def test_torch_fx_traces_pytorchs_functions():
     _near(traced(x, target), before)
 
 
+class Functions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(16))
+
+    def forward(self, x):
+        y, s = rows.add_rms_norm(x, x, 16, self.weight)
+        z = rows.log_softmax(rows.scale_mask_softmax(y, causal=True) + s, 0)
+        return rows.linear_cross_entropy(
+            z.flatten(0, 1), self.weight.outer(self.weight), torch.arange(z.shape[0] * z.shape[1])
+        )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_jit_trace_finds_the_same_graph_twice():
+    """It records with gradients and without, and compares the graphs."""
+    model, x, target = _made()
+    before = model(x, target)
+    rows.apply_to(model)
+    _near(torch.jit.trace(model, (x, target))(x, target), before)
+    functions = Functions()
+    _near(torch.jit.trace(functions, (x,))(x), functions(x))
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_a_compiled_model(backend):
     torch._dynamo.reset()
@@ -211,6 +235,45 @@ def test_fake_tensors_have_the_shapes_of_real_ones():
             assert type(y) is type(x) and y.shape == x.shape and y.dtype == x.dtype
         assert rows.cross_entropy(x, target).shape == ()
         assert rows.linear_cross_entropy(x, weight, target).shape == ()
+
+
+def test_a_probe_that_cannot_run_replaces_nothing():
+    with FakeTensorMode():
+        model = Net()
+        assert rows.apply_to(model) == []
+        x, target = torch.randn(2, 3, 16), torch.zeros(2, 3, dtype=torch.long)
+        assert model(x, target).shape == ()
+
+
+@pytest.fixture
+def mesh(tmp_path):
+    if not torch.distributed.is_available():
+        pytest.skip("this PyTorch has no torch.distributed")
+    from torch.distributed.device_mesh import init_device_mesh
+
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
+    yield init_device_mesh("cpu", (1,))
+    torch.distributed.destroy_process_group()
+
+
+def test_distributed_tensors_take_pytorchs_way(mesh):
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+
+    x, w = torch.randn(2, 4, 16), torch.randn(16)
+    calls = (
+        lambda x, w: rows.softmax(x),
+        lambda x, w: rows.layer_norm(x, 16, w),
+        lambda x, w: rows.rms_norm(x, 16, w),
+        lambda x, w: rows.add_rms_norm(x, x, 16, w)[1],
+        lambda x, w: rows.scale_mask_softmax(x, None, 0.5, causal=True),
+        lambda x, w: rows.scale_mask_softmax(x, x, masked_row="zero"),
+    )
+    for call in calls:
+        y = call(distribute_tensor(x, mesh, [Shard(0)]), distribute_tensor(w, mesh, [Replicate()]))
+        assert type(y) is DTensor
+        _near(y.full_tensor(), call(x, w))
 
 
 def test_functions_of_a_models_parameters():
@@ -304,6 +367,50 @@ def test_an_eps_that_is_none(eps):
     else:
         assert rows.layer_norm(x, (8,), eps=eps).isnan().all()
         assert rows.rms_norm(x, (8,), eps=eps).isnan().all()
+
+
+def _gradient_penalty(call, *leaves):
+    """Second derivatives whose way begins at a constant: the gradient of a sum."""
+    total = sum(y.sum() for y in call(*leaves))
+    first = torch.autograd.grad(total, leaves, create_graph=True)
+    return torch.autograd.grad(sum(g.square().sum() for g in first), leaves)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm"])
+@pytest.mark.parametrize("of_column", [torch.float64, torch.float32])
+def test_second_derivatives_of_norms_with_a_residual(name, of_column):
+    dtype = torch.float64 if of_column == torch.float64 else torch.bfloat16
+    x, r = (torch.randn(3, 8).to(dtype).requires_grad_() for _ in range(2))
+    w = torch.randn(8, dtype=of_column, requires_grad=True)
+
+    def composed(x, r, w):
+        s = x + r
+        return getattr(F, name)(s, (8,), w, eps=1e-5), s * s
+
+    def ours(x, r, w):
+        y, s = getattr(rows, f"add_{name}")(x, r, (8,), w, eps=1e-5)
+        return y, s * s
+
+    found, expected = _gradient_penalty(ours, x, r, w), _gradient_penalty(composed, x, r, w)
+    rounding = 1e-8 if dtype == torch.float64 else 6e-2
+    scale = max(e.abs().max().item() for e in expected)
+    for f, e in zip(found, expected, strict=True):
+        assert f.dtype == e.dtype
+        torch.testing.assert_close(f, e, rtol=rounding, atol=rounding * scale)
+    if dtype == torch.float64:
+        assert torch.autograd.gradgradcheck(ours, (x, r, w))
+
+
+def test_functions_without_second_derivatives_say_so():
+    """Not by gradients that look like constants."""
+    x, target = torch.randn(4, 8, requires_grad=True), torch.tensor([1, 2, 3, 4])
+    weight = torch.randn(9, 8, requires_grad=True)
+    for loss in (
+        rows.linear_cross_entropy(x, weight, target),
+        rows.cross_entropy(x * 1, target, inplace_backward=True),
+    ):
+        with pytest.raises(RuntimeError, match="no second derivatives"):
+            torch.autograd.grad(loss, x, create_graph=True)
 
 
 def test_rows_of_which_nothing_is_left_have_gradients_of_zero():
