@@ -15,24 +15,7 @@
 // Rows that are not whole packs of 16 bytes at addresses aligned to them are axis/span.cuh's, and
 // move by smaller packs here where a slice is too large for that.
 //
-// Shares of a copy (gradients: of a stream with two reads and a write) on an H200, float16:
-//
-//   64 x 1000 x 4096       blocks x threads x packs, tiles of 128 bytes
-//                          1 x 512 x 16: 0.93, 2 x 256 x 16: 0.96, 4 x 128 x 16: 0.94,
-//                          2 x 512 x 8: 0.78, 4 x 256 x 8: 0.80; of 64 bytes: 1 x 256 x 16: 0.87
-//     gradient             2 x 256 x 16, 4 x 128 x 16 and 2 x 512 x 8: 0.97
-//   16 x 4096 x 4096       4 x 512 x 16: 0.95, 8 x 256 x 16: 0.91, 16 x 256 x 8: 0.69
-//     gradient             4 x 512 x 16: 0.93, 8 x 256 x 16: 0.96
-//   1 x 16384 x 16384      16 x 512 x 16: 0.79; tiles of 64 bytes: 0.65 to 0.73
-//   256 x 64 x 4096        64 threads x 8 packs: 1.00, 128 x 4: 0.83, 32 x 16: 0.93
-//   4096 x 64 x 1000       tiles of 256 bytes: 0.78, of 128: 0.70; with 4096 columns 0.93 and 0.95
-//   32 x 85 x 2704         ... 0.58 and 0.65; 8 x 256 x 10000 0.66 and 0.71; 4 x 5000 x 5000 0.45
-//                          and 0.57; 12 x 8638 x 624 0.50 and 0.59
-//   512 x 21 x 4096        two warps to a slab 0.58, one 0.85; 16 x 19 x 131072 0.53 and 0.86
-//     gradient             0.92 and 0.99; 0.83 and 0.97
-//   65536 x 128 x 8        4 packs of a thread 0.86, 8: 0.96, 16: 0.89; 18220 x 23 x 48 0.74, 0.87,
-//                          0.80; 16384 x 16 x 16 0.83, 0.74, 0.62
-//     gradient             2 packs 0.85, 4: 0.99, 8: 0.98
+// What was measured is in docs/lab/36-tuning-another-dim.md.
 #pragma once
 
 #include <stddef.h>

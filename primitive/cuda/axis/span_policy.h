@@ -1,34 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How axis/span.cuh cuts outer x axis x inner, where rows are no whole packs, into shares of
-// blocks.
-//
-// Shares of a copy (gradients: of a stream with two reads and a write) on an H200, float16 but for
-// the last lines; in brackets, by packs as small as rows allow:
-//
-//   58479 x 19 x 9      spans of 16 KB 0.97, 24 KB 0.95, 32 KB 0.90; read twice 0.70      [0.06]
-//   41958 x 22 x 65     0.89, 0.87, 0.97; 2 threads that hold a column 0.59               [0.20]
-//   29527 x 16 x 127    0.94, -, 0.98; gradient 0.92, -, 0.98; 512 threads 0.82           [0.16]
-//   3095 x 2154 x 9     28 threads to a column 0.80, 56 in blocks of 512: 0.65            [0.29]
-//   359 x 18561 x 9     8 parts 0.66, 4 larger ones 0.62, 16 smaller ones 0.45            [0.25]
-//   14 x 1025 x 4095    tiles' rows of 512 bytes and 16 parts 0.38, of 256 and 8: 0.52    [0.27]
-//   9 x 30 x 1435       2 tiles of a slice 0.34, 15: 0.59; gradient 0.55, 0.60
-//   columns read element by element, words of two, words by bulk copies (gradients likewise)
-//   48485 x 40 x 33     0.48, 0.60, 0.75; gradient 0.63, 0.71, 0.97
-//   20000 x 77 x 25     0.50, 0.52, 0.62; gradient 0.67, 0.65, 0.94
-//   4096 x 49 x 49      0.51, 0.46, 0.56; gradient 0.64, 0.61, 0.79
-//   1412 x 260 x 97     a slice to a block, by bulk copies: elements 0.78, words 0.64
-//   float32, copies of each thread and bulk copies
-//   20000 x 150 x 9     0.74, 0.96; gradient 0.76, 0.96
-//   4096 x 49 x 49      0.64, 0.88; gradient 0.62, 0.91
-//   1000 x 1000 x 33    parts of 36 KB 0.88, gradient 0.75; of 66 KB 0.88, 0.83           [0.66]
-//   1628 x 9 x 4095     tiles of 56 KB 0.93, gradient 0.90; of 110 KB 0.90, 0.87  [gradient 0.37]
-//   1000 x 128 x 129    whole rows in 2 parts 0.94, tiles 0.54; gradient in 4 0.95, 0.65
-//   200 x 333 x 333     half, whole rows in 4 parts 0.59, tiles 0.46; gradient in 8 0.66, 0.48
-//   4 x 8191 x 129      read twice 0.45, tiles 0.29
-//   96 x 577 x 577      half, tiles in 4 parts of 37 KB 0.44, 2 of 74: 0.40; whole rows 0.36
-//   687 x 983 x 33      half, gradient in parts of 65 KB 0.85, of 33 KB 0.75; 65 x 1848 x 73 in
-//                       parts of 70 KB 0.51, of 39 KB 0.60
+// blocks, by the measurements in docs/lab/36-tuning-another-dim.md.
 #pragma once
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves fused rows whose ends lie inside packs (fused/odd.cuh), by measurement on an
-// H200. Figures are time over the bare op in half; where operands are copied, copies included.
+// Which kernel serves fused rows whose ends lie inside packs (fused/odd.cuh), by the measurements
+// in docs/lab/38-tuning-fused-odd-rows.md.
 #pragma once
 
 #include <stdint.h>
@@ -38,15 +38,6 @@ struct OddPlan {
 };
 
 // Rows that lanes share.
-//   softmax of x s + b, at 33 and 65 columns 8 lanes with packs of 4 elements 1.03, 1.01, of 8
-//     elements 1.11, 1.06; 97 1.06, 1.10; 129, 193 8 lanes 1.03, 1.01, 16 lanes 1.05, 1.03;
-//     257, 513 8 or 16 lanes 1.02, 16 lanes 1.01; 1001, 1527 32 lanes 1.03, 1.02
-//     at 1001 beside a copy 1.03, in the same run as it lies 1.01
-//   softmax of x r + b in lanes that stay, and beside copies
-//     257 1.07, 1.20; 513 1.07, 1.08; 1001 1.09, 1.04 (of 5 blocks for 6 1.12); 1559 1.07, 1.07;
-//     float32 513 1.06, 1.03; rms_norm with its weight and a row 257 1.08, 1.17; 1001 1.07, 1.04
-//   layer_norm with weights and a row, the same 257 1.07, 1.20; 513 1.08, 1.17; 1001 1.10, 1.15;
-//     1559 1.04, 1.13; in an earlier run 129 0.92, 1001 1.02, read by each row 0.90, 1.54
 inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const DeviceLimits& limits,
                          OddPlan* plan) {
   using P = FusedOddPolicy;
@@ -77,20 +68,7 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
 }
 
 // Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often;
-// false: they are not, or too wide. At
-//                                8193  16385  32001  50257  65537  131073  200001  262145
-//   softmax of x r + b           1.06  1.04   1.09   1.12   1.08   1.18    1.31    1.34
-//   rms_norm, weight, x s + b          1.01          0.99   1.00   1.07    1.16
-//   layer_norm, both, x s + b    1.08  1.02          1.10   1.08
-//   float32, softmax of x r + b        1.00                 1.08
-// and layer_norm at 81921 1.08, one row at a time 1.19. As values x r + b is at 1.15 at 8193,
-// layer_norm at 1.26.
-// By other shapes, x r + b: 16385 in 4 blocks of 4 x 128 packs 1.08; 50257 in 5 of 10 x 128 1.08, 8
-// of 7 x 128 1.10, 13 of 4 x 128 1.35; 65537 with a block more for each multiprocessor 1.21;
-// 131073 in 8 of 8 x 256 1.18; 200001 in 16 of 7 x 224 1.45. rms_norm at 16385 in 4 of 4 x 128
-// 1.00, 50257 in 5 of 10 x 128 1.01, 8 of 7 x 128 0.99. layer_norm at 50257 in 13 of 4 x 128 1.17;
-// 65537 in 8 of 8 x 128 1.18, of 4 x 256 1.10; 131073 in 16 of 8 x 128 1.29, one row at a
-// time 1.18; 4097 in one of 4 x 128 1.05, one row at a time 1.07.
+// false: they are not, or too wide.
 inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                          HeldPlan* held) {
   using P = FusedOddPolicy;
@@ -131,14 +109,9 @@ inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits&
   return true;
 }
 
-// `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do,
-// by what is left of them (PlanHeldRows): softmax with a row of bias
-//   2049 1.01   4097 1.01   8193 1.02   16385 1.02   32001 1.01   50257 0.97   65537 1.02
-//   81921 1.02   131073 1.04   151937 1.00   200001 0.97   262145 1.07
-//   bfloat16 at 50257 0.96; float32 at 16385 1.00, 65537 1.03
-// where operands of two packs in registers are spilled: 151937 1.04, 262145 1.17. rms_norm with its
-// weight and a row at 4097 1.01, softmax of x r + b 1.02, with 8 blocks 1.06. Few rows take 1 to 3
-// us more because of the copies: with a row of bias 132 of 50257 columns 1.18, 1024 of 4097 1.21.
+// `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do, by
+// what is left of them (PlanHeldRows), but without operands in registers, which would be spilled.
+// Few rows take 1 to 3 us more because of the copies.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
   using P = FusedOddPolicy;

@@ -94,7 +94,7 @@ inline void SetResident(int most_threads, int common_bytes, const DeviceLimits& 
 }
 
 // Which kernel serves fused rows that are too wide for values in the registers of one block
-// (fused/wide.cuh, fused/pair.cuh), by measurement on an H200.
+// (fused/wide.cuh, fused/pair.cuh), by the measurements in docs/lab/37-tuning-fused-rows.md.
 
 struct FusedWidePolicy {
   static constexpr int kPacks = 8, kThreads = 128;           // of a thread, of a block ...
@@ -116,13 +116,7 @@ struct FusedWidePolicy {
 };
 
 // Threads of a multiprocessor that have registers for so many packs each, more than 8, and leave
-// loads enough of the L1, of which shared memory takes 164 KB or 196. float32: softmax of x s at
-// 200000 columns in 768 0.88, in 640 0.94, beside a row at 131072 1.20, 1.01, at 229376 in 672
-// 1.25, in 640 1.02, at 200000 0.96, 0.98; rms_norm beside a row at 163840 in 640 1.24, in 576
-// 1.01. Half rms_norm beside a row, in four blocks of 128 threads to a multiprocessor and in five,
-// at 106496 0.99, 1.01, at 114688 0.99, 1.03; in five blocks of 96 and in six, at 81920 in 14 packs
-// 1.00, 1.00 (layer_norm in bfloat16 1.05, 1.02), at 98304 in 16 0.99, 1.05; layer_norm at 200000,
-// a row in 16 blocks, 0.99, 0.94.
+// loads enough of the L1, of which shared memory takes 164 KB or 196.
 inline int ThreadsOfLong(const HeldPlan& plan, const HeldTraits& t) {
   using P = FusedWidePolicy;
   const bool is_beside = t.common_bytes > 0, is_norm = t.is_norm && !t.is_odd && is_beside;
@@ -137,17 +131,7 @@ inline int ThreadsOfLong(const HeldPlan& plan, const HeldTraits& t) {
 }
 
 // Rows too wide for values in registers, of a load that is cheap at two visits; false: still too
-// wide. Time over the bare softmax in half, with a row of bias, at
-//   16384 to 65536 columns   up to 8 blocks of 8 x 128 packs 1.02 to 0.98, of 16 x 128 1.02 to 1.01
-//   100352   8 of 13 x 128 1.00, 7 of 14 x 128 1.00, 6 of 9 x 256 1.02, 7 of 8 x 224 1.07
-//   131072   8 of 8 x 256 0.99, 8 of 16 x 128 1.01
-//   151936   8 of 15 x 160 1.01, 10 of 15 x 128 1.04, 10 of 8 x 256 1.10
-//   200000   16 of 13 x 128 1.03, 14 of 14 x 128 1.05, 13 of 16 x 128 1.06
-//   262144   16 of 16 x 128 1.02, with no operands in registers 1.05, 16 of 8 x 256 1.06
-// and in float32, blocks of 8 x 256 packs, four and three to a multiprocessor,
-//   65536    softmax 1.01, 1.01, layer_norm 1.06, 0.96, rms_norm 1.04, 1.00
-//   131072   softmax 1.03, 1.07, layer_norm 1.11, 0.97, rms_norm 1.06, 1.00
-//   262144   of 16 x 256 softmax 1.04, layer_norm 0.92, rms_norm 1.00; as values 1.24, 1.42
+// wide.
 inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                          HeldPlan* plan) {
   using P = FusedWidePolicy;
@@ -179,9 +163,7 @@ inline bool PlanWideRows(int64_t packs, const HeldTraits& t, const DeviceLimits&
       plan->kept = P::kKept;
     }
   }
-  // In 64 registers norms spill. Half, in blocks of 8 x 256 packs, four and three to a
-  // multiprocessor: rms_norm of x s + a row at 131072 columns 1.04, 1.00, 262144 1.06, 1.01,
-  // layer_norm 1.00, 1.01 and 0.99, 1.04.
+  // In 64 registers norms spill.
   const bool is_beside = t.is_norm && !t.is_odd && t.common_bytes > 0;
   const bool is_large_rms = !t.is_centred && plan->threads > P::kThreads;
   const bool is_spilled = is_beside && (t.value_bytes == 16 || is_large_rms);
@@ -196,16 +178,6 @@ inline bool IsOfPairs(int bytes) {
 }
 
 // Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often.
-// Time over the bare op, beside one row at once, at
-//                                32768       65536       131072      262144 columns
-//   half, softmax of x r + b     0.99, 1.12  1.01, 1.17  1.08, 1.33  1.28, 1.67
-//   rms_norm, weight, x s + b    0.98, 1.07  1.00, 1.06  1.04, 1.13  1.06, 1.19
-//   layer_norm, both, x s + b    1.02, 1.13  1.09, 1.10  1.22, 1.14  1.54, 1.21
-//   float32, softmax of x r + b              1.00, 1.18
-//   rms_norm, weight, x s + b                1.06, 1.17
-// and at 65536 in half by 16 blocks of 4 x 128 packs 1.12, 0.99 and 1.11; of 8 packs with a block
-// more for each multiprocessor 1.03. Of 8 x 192 packs (180224), two blocks to a multiprocessor and
-// three, 1.43, 1.21, rms_norm 1.09, 1.03.
 inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                       HeldPlan* plan) {
   using P = FusedWidePolicy;
@@ -239,13 +211,8 @@ inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& li
   return true;
 }
 
-// Values that are computed once, 16-bit ones. x + a matrix over its bytes, at 100352 columns in
-// 14 blocks of 7 x 128 packs 0.96, in 8 of 7 x 224 1.02; 262144 in 16 of 8 x 256 0.98; by steps
-// that are not known 1.09 and 1.08. Of one input, beside one operand at most and in clusters, half
-// of the packs are in shared memory. Time over the bare softmax of gelu in half, of 8 packs none
-// and 4 of them there, at
-//   16384 1.03, 1.02   32768 1.07, 0.99   65536 1.09, 1.00   98304 1.24, 1.09   131072 1.20, 1.06
-//   200000 1.73, 1.21   262144 1.50, 1.18; 8192 (a block) 1.00, 1.02; x + a matrix no difference
+// Values that are computed once, 16-bit ones. Of one input, beside one operand at most and in
+// clusters, half of the packs are in shared memory.
 inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
                        HeldPlan* plan) {
   using P = FusedWidePolicy;

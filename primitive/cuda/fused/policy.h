@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves fused rows of whole packs (fused/whole.cuh), by measurement on an H200.
+// Which kernel serves fused rows of whole packs (fused/whole.cuh), by the measurements in
+// docs/lab/37-tuning-fused-rows.md.
 #pragma once
 
 #include "primitive/cuda/fused/plan.h"
@@ -83,13 +84,10 @@ inline bool IsShort(const HeldTraits& t) {
 }
 
 // Whether one block holds the row's values. A norm's fit up to twice the bytes where they are
-// costly, and in half beside an operand where they fill the block: at 16384 columns
-// rms_norm of x s + a row 1.01, as a wide row 1.06, layer_norm with a weight 1.02, 1.07. Elsewhere
-// wide rows do better: layer_norm of x s at 8200 columns 1.30, 0.95, at 11264 1.14, 1.00, float32
-// at 12288 1.09, 0.99 (x + a matrix 0.95, 1.04).
+// costly, and in float16 beside an operand where they fill the block. Elsewhere wide rows do
+// better.
 inline bool IsAlone(int64_t packs, const HeldTraits& t) {
   using P = FusedPolicy;
-  // softmax of gelu at 8192 columns of half: in a block of 4 x 256 packs 1.08, of 8 x 128 1.05.
   const bool is_share = IsShort(t) && !t.is_lean && !t.is_odd && packs > P::kSharePacks;
   if (t.is_double || is_share) return false;
   const int64_t bytes = packs * t.value_bytes;
@@ -101,11 +99,7 @@ inline bool IsAlone(int64_t packs, const HeldTraits& t) {
 }
 
 // float32 values by steps that are known: threads of a multiprocessor that have registers for so
-// many packs, and for several inputs before they are one value. At 131072 columns, by steps that
-// are not known, in 1024 threads and in 768: softmax of gelu 1.08, 0.99, 1.06; layer_norm of x + a
-// matrix 1.08, 1.04, 0.90. Softmax of gelu: of 15 packs (147456), four blocks to a multiprocessor
-// and three, 1.01, 1.18; of 16 (163840) 1.10, 1.00. Of x + a matrix at 200000 and 262144 in 768
-// 0.91 and 1.73, in 512 0.85 and 1.03.
+// many packs, and for several inputs before they are one value.
 inline int ThreadsOfValues(int packs, const HeldTraits& t) {
   using P = FusedPolicy;
   const bool is_long = packs > P::kHeldBytes / t.value_bytes;
@@ -150,16 +144,11 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
   const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
   if (IsAlone(packs, t)) {
     if (!in_blocks(P::kHeldPacks, P::kThreads, room(P::kHeldPacks, P::kThreads))) return false;
-    // By steps that are known, which takes fewer instructions and registers. Half: layer_norm with
-    // weights of x r + b at 8192 columns 1.00, else 1.20; softmax of gelu at 4096 1.01, else 1.04;
-    // of x s at 1544 1.01, 1.06, at 4104 1.00, 1.07, layer_norm there 0.97, 1.21; float32 at
-    // 5632 1.01, 1.12.
+    // By steps that are known, which takes fewer instructions and registers.
     const bool is_plain = t.is_lean && operands <= kFusedPackBytes;
     SetResident(is_plain ? P::kAloneThreads : P::kThreads * P::kBlocks, 0, limits, plan);
     return true;
   }
-  // float32 with a row of bias at 65536 columns 1.01, as values 1.05; rms_norm of x s at 262144
-  // 1.00, 1.05.
   const bool wide = IsShort(t) || operands > 0 || !t.is_odd;
   if (t.is_lean && wide && t.common_bytes <= FusedWidePolicy::kMostBytes) {
     // Odd rows have been asked for pairs before (PlanOddRows).

@@ -201,15 +201,8 @@ inline bool PlanNormSliced(int64_t packs, int most_blocks, NormSlicedPlan* plan)
   return false;
 }
 
-// Rows wider than the registers of a cluster hold, and read otherwise than they are written. On an
-// H200 in us, beside clusters with the row in shared memory, whose packs are shifted as they are
-// loaded (RowClusterKernel):
-//                          here  clusters                               here  clusters
-//   layer_norm, float32                     rms_norm, float32
-//   700 x 200000            396       787   700 x 200000                 344       619
-//   1500 x 131072           499       803   layer_norm, narrower
-//   500 x 299999            507       738   50257 columns, float32       189       208
-//   (700 x 200000, a copy   266)            50257 columns, float16       207       197
+// Rows wider than the registers of a cluster hold, and read otherwise than they are written
+// (docs/lab/29-wider-than-registers.md).
 struct NormOddPolicy {
   static constexpr int kAtOnce = 2;  // packs of a thread that are shifted and written together
   static constexpr int kThreads = 256, kBlocks = 3;  // of a block; per multiprocessor

@@ -48,13 +48,7 @@ struct RowPolicy {
   // Blocks of a cluster wait for each other: three per SM hide more of it, at smaller shares. Where
   // their parts are larger, the rest is read again, which the L2 has of not too wide rows. Two
   // blocks with kSharedBytes each serve parts from there to kMostOfTwoBytes, and doubles, of which
-  // no more have registers. Softmax, shares of a copy on an H200:
-  //            columns    40 KB  58 KB  70 KB  110 KB  read twice by single blocks
-  //   float32   300001     0.84   0.88   0.78    0.72  0.59
-  //             700001     0.67   0.71   0.62    0.75  0.48
-  //            4000001     0.53   0.53   0.50    0.51  0.47
-  //   float16   600000     0.77   0.80   0.76    0.66  0.57
-  //            1000003     0.67   0.71   0.68    0.70  0.43
+  // no more have registers (docs/lab/29-wider-than-registers.md).
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
   static constexpr int64_t kMostOfTwoBytes = 256 << 10;
   // Few rows that might have the whole grid: in wider clusters 16 x 262144 doubles take 54.8 us

@@ -2,6 +2,7 @@
 //
 // The norms' backward where few bytes are moved: no teams, but blocks for rows and blocks for
 // columns: of rows of whole packs (norms/backward/few.cuh), and of any (norms/backward/small.cuh).
+// By the measurements in docs/lab/39-tuning-norm-backward.md.
 #pragma once
 
 #include <stdint.h>
@@ -12,20 +13,12 @@ namespace oneflow_lite {
 namespace cuda {
 
 struct NormFewPolicy {
-  // A backward that moves few bytes, on an H200 in us:
-  //   float16      here  teams     float16, beyond   here  teams     float32      here  teams
-  //   1024 x 768    6.8   13.2     8192 x 4096         69     68     1024 x 768    8.5   13.7
-  //   1024 x 4096  12.5   23.1     49152 x 256         35     30     4096 x 1024    21     25
-  //   4096 x 4096    34     44                               beyond: 16384 x 256    30     23
   static constexpr int kThreads = 256;
   static constexpr int kLanes = 8;        // packs side by side of a column block, at most
   static constexpr int kCluster = 8;      // column blocks of a cluster, at most
   static constexpr int kLeastPacks = 32;  // of a row
   static constexpr int64_t MostRows(int pack) { return pack == 8 ? 16384 : 4096; }
-  // Of x. From there on the lean kernel is faster, where it is there, else teams. float16, us:
-  //   layer_norm   here  lean      layer_norm   here  lean      rms_norm     here  lean
-  //   3072 x 4096  26.1  27.7      896 x 8192   19.8  21.7      1024 x 6144  17.4  17.4
-  //   8192 x 2048  34.1  33.2      1280 x 8192  25.8  25.4      1024 x 7168  19.4  18.5
+  // Of x. From there on the lean kernel is faster, where it is there, else teams.
   static constexpr int64_t MostBytes(int64_t packs, const NormTraits& t,
                                      const DeviceLimits& limits) {
     int64_t most = t.pack == 8 ? 34 : 17;
@@ -79,24 +72,8 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
 }
 
 struct NormSmallPolicy {
-  // A backward that moves few bytes. layer_norm on an H200, in us, beside teams and wide rows:
-  //   float16                  here  else     float16               here  else
-  //   100 x 583                 5.5  13.9     100 x 11909           11.1  35.7
-  //   1024 x 41                 6.4  11.6     7 x 32767              7.5  34.7
-  //   1024 x 1000, pad of 3    10.5  16.5     300 x 12477             25    39
-  //   3000 x 267               11.9  15.5     40 x 53424            21.9  34.8
-  //   500 x 4111               16.7  26.7     1024 x 4097, beyond     29    22
-  //   float32                  here  else     float32               here  else
-  //   100 x 437                 6.2  15.5     3000 x 616, beyond    17.9  13.8
-  //   1024 x 767               10.5  15.6     500 x 4111, beyond    17.9  17.2
-  //   3000 x 299                 13  17.4
   static constexpr int64_t kMostRows = 4096, kMostBytes = 5 << 20;
   static constexpr int64_t kWide = 8192, kMostWideBytes = 8 << 20;  // of rows from so many columns
-  //   float64                  here  else     float64               here  else
-  //   33 x 2049                 8.3  15.1     131 x 9216              22    32
-  //   16 x 3072                 7.7  13.7     300 x 1000, askew     12.6  15.7
-  //   7 x 32767                12.5    29     1024 x 100, beyond    13.5  12.1
-  //                                           1000 x 2560, askew    41.8    41
   static constexpr int64_t kMostDoubleRows = 512, kMostDoubleBytes = 10 << 20;
   static constexpr int kThreads = 256;
   static constexpr int kHeld = 8;     // elements of a row that a thread keeps in registers

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the norms' backward column by column (norms/backward/columns.cuh) is laid out, and when it
-// serves.
+// How the norms' backward column by column (norms/backward/columns.cuh) and of wide rows
+// (norms/backward/wide.cuh) is laid out, and when they serve, by the measurements in
+// docs/lab/39-tuning-norm-backward.md.
 #pragma once
 
 #include <stdint.h>
@@ -11,16 +12,7 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Rows that are no whole packs. Where few bytes are moved norms/backward/small.cuh is faster (500 x
-// 1394 9 us instead of 15). Blocks of 320 threads, and three of 256, which spill, were no faster.
-// layer_norm on an H200, in us:
-//   float16        here  teams      float16        here  teams      float32        here  teams
-//   899432 x 14      64    363      49152 x 100      22     34      200000 x 19      25     46
-//   200000 x 19      22     91      49152 x 273      50     65      49152 x 273      55     84
-//   49152 x 27       13     31      16384 x 1001     43     55      16384 x 1001     55     74
-//   200000 x 57      34     93      8192 x 2047      44     53      16384 x 1024     55     70
-//   (wide)
-//                                                           beyond: 6000 x 1281      33     31
+// Rows that are no whole packs.
 struct NormColumnsPolicy {
   static constexpr int kColumns = 8;   // of a thread, at most
   static constexpr int kFewLanes = 8;  // have a row of up to kFewLanes * kColumns columns
@@ -54,28 +46,15 @@ inline bool PlanColumns(int64_t rows, int64_t cols, const NormTraits& t, const D
   return true;
 }
 
-// How the wide norms' backward (norms/backward/wide.cuh) is laid out, and when it serves.
-//
-// A unit is a block, or a cluster of 2 to 16 blocks with a slice of the columns each; there is one
-// block per multiprocessor, or more where a block is a row's only one. Of clusters of 2, 3, 4, 5,
-// 6, 8, 9 and 16 blocks, an H200 holds 66, 39, 30, 22, 17, 15, 9 and 7: the number of slices
-// decides how many multiprocessors are idle, and how many warps the others have. Measured, as
-// shares of an addition (slices, warps of workers):
-//
-//   half layer_norm 50257   (8, 13) .86   (16, 7) .62     float32 16391   (3, 12) .89   (4, 9) .89
-//                   16391   (3, 12) .87   (4, 9)  .77                     (8, 5)  .78
-//                   10007   (2, 11) .85   (3, 8)  .67             16384   (4, 8)  .90   (8, 4) .98
+// A wide unit is a block, or a cluster of 2 to 16 blocks with a slice of the columns each; there is
+// one block per multiprocessor, or more where a block is a row's only one. Of clusters of 2, 3, 4,
+// 5, 6, 8, 9 and 16 blocks, an H200 holds 66, 39, 30, 22, 17, 15, 9 and 7: the number of slices
+// decides how many multiprocessors are idle, and how many warps the others have.
 //
 // Wider rows than clusters of 16 hold are shared out to all multiprocessors, as those of a few
 // units, whose slices exchange their sums through memory (norms/backward/wide_exchange.cuh): that
 // takes longer, so that three rows are at work besides. With five units or more, sums come too
-// late; five rows ahead and twelve stages changed nothing. Measured (units, warps of workers),
-// beside teams:
-//
-//   half 128257  (3, 7) .47  (4, 9) .56  (5, 11) .48   .24    float32 200000  (1, 3)  .49
-//        151936  (2, 5) .43  (4, 10) .60 (5, 12) .56   .45                    (2, 7)  .73
-//        250002  (1, 5) .36  (2, 8) .57  (3, 12) .67   .21                    (3, 10) .85  .53
-//        131072  (3, 7) .50  (4, 9) .59  (5, 11) .50   .70
+// late; five rows ahead and twelve stages changed nothing.
 
 struct NormWidePolicy {
   static constexpr int kMaxWorkers = 448;   // threads of a block; with the others 128 registers
