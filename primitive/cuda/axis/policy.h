@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which kernel works along the middle axis of outer x axis x inner, and how: the one table of
-// numbers behind axis/slab.cuh and axis/stream.cuh.
-//
-//   a slab (a tile's columns, all of the axis) lives in            where it has, per thread,
-//   registers and shared memory of a warp or a part of it          up to 8 packs (gradients 4),
-//                                                                  of few slabs 4 (2); 12 (6)
-//                                                                  rather than a block
-//   registers and shared memory of a block, 64 to 256 threads      up to 16 packs
-//   ... of 2 to 4 such blocks (gradients 16), a cluster            up to 16 packs
-//   ... of up to 16 blocks of 512 threads                          up to 16 packs
-//   nowhere: it is read twice                                      more
-//
-// Rows that are not whole packs of 16 bytes at addresses aligned to them are axis/span.cuh's, and
-// move by smaller packs here where a slice is too large for that.
-//
-// What was measured is in docs/lab/36-tuning-another-dim.md.
+// numbers behind axis/slab.cuh and axis/stream.cuh. axis/README.md says where a slab lives,
+// docs/lab/36-tuning-another-dim.md what was measured.
 #pragma once
 
 #include <stddef.h>

@@ -9,15 +9,9 @@
 //   LaunchCrossEntropyBackward(p, stats, dloss, 1, dx, limits, stream);  // reads x, writes dx
 //   LaunchCrossEntropyInPlace(p, x, scale, loss, limits, stream);        // both, x becomes dx
 //
-// How forward works, by width (packs of 16 bytes) and number of rows:
-//   group   4 or 32 lanes per row                  up to CrossEntropyPolicy::kGroupPacks
-//   block   a block per row                        wider
-//   split   a cluster of blocks per row            few wide rows
-//           ... or blocks, then a merge            ... where there are no clusters, or wider ones,
-//                                                  and workspace is given
-// Backward is elementwise once the statistics are known; in place, it is an algorithm of the row
-// kernels, wide rows of whole packs of rows/whole.cuh: 4096 x 151936 of bfloat16 at 0.94 of a copy,
-// 0.85 as rows of any kind.
+// How forward works is in cross_entropy/README.md. Backward is elementwise once the statistics are
+// known; in place, it is an algorithm of the row kernels, wide rows of whole packs of
+// rows/whole.cuh.
 #pragma once
 
 #include "primitive/cuda/chip/cluster_exchange.cuh"

@@ -7,19 +7,7 @@
 //
 // Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
 // columns and visits row after row, so that weights stay on chip and their gradients gather in
-// registers. What a team is depends on the row's packs of 16 bytes:
-//
-//   packs                       team                         packs per thread
-//   of rows of whole packs, of up to 4-byte elements (norms/backward/narrow.cuh):
-//   up to 32 * kNarrowPacks     1 to 32 lanes                kNarrowPacks; 1 of 16-bit rms_norm
-//   of such rows, the forward's output from 32 * kNarrowPacks on (norms/backward/lean.cuh):
-//   up to kThreads * 4          1 to 16 warps                many to 4
-//   of others:
-//   up to kFewPacks             1 to kFewPacks lanes         1
-//   up to kThreads * many       1 lane to 16 warps           many: 16 columns' worth, at most 4
-//   up to kBlockPacks           16 warps                     4
-//   up to kBlockPacks * 16      a cluster of 2 to 16 blocks  many or 4, where there are clusters
-//   more                        slices of 16 warps, which know the row's sums from a first kernel
+// registers. What a team is depends on the row's packs of 16 bytes: norms/backward/README.md.
 //
 // Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
 // one a thread: their teams have 16 lanes at least (float32 8, float64 2).

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves which row: the one table of numbers behind the dispatch of the row kernels.
-//
-//   tier      a row lives in                          rows
-//   group     registers of 4 to 32 lanes              up to 32 * kGroupPacks packs of 16 bytes
-//   block     registers of a block                    up to block_packs * block_threads packs
-//             ... or of the 2 to 16 of a cluster      where the parts of a row merge
-//   shared    shared memory of a block                up to kSharedBytes
-//             ... or of the 2 to 16 of a cluster      the rest read twice, through the L2
-//   grid      shared memory of the whole device, the rest read twice    few rows, with workspace
-//   wide      nowhere: read twice by one block        doubles, and where there are no clusters
+// Which kernel serves which row: the one table of numbers behind the dispatch of the row kernels,
+// whose tiers rows/README.md has.
 //
 // Rows of whole packs, and gradients that lie alike, are beyond the group tier first of all
-// rows/whole_policy.h's, where an algorithm has kernels for them.
-//
-// Rows in registers that are not read as they are written (rows/shifted.cuh, rows/narrow.cuh,
-// rows/narrow.cuh) have groups of 8 to 32 lanes up to kMostColumns columns or 384 in words, a warp
-// up to 128 packs, then block tiers of shapes of their own (ShiftedShape).
+// rows/whole_policy.h's, where an algorithm has kernels for them. Rows in registers that are not
+// read as they are written have groups of 8 to 32 lanes up to kMostColumns columns or 384 in words
+// (rows/narrow.cuh), a warp up to 128 packs, then block tiers of shapes of their own
+// (ShiftedShape).
 #pragma once
 
 #include <stddef.h>

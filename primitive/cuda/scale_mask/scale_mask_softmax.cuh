@@ -9,12 +9,7 @@
 //   LaunchScaleMaskSoftmax<__half>(p, x, nullptr, y, limits, stream, workspace);
 //   LaunchScaleMaskSoftmaxBackward<__half>(p, y, dy, dx, limits, stream, workspace);
 //
-// A fusion of your own is put together from softmax/fusions.cuh. How rows are worked on, by how
-// they and their masks lie (scale_mask/scale_mask_softmax.cuh):
-//   whole    short kernels of rows/whole.cuh    packs of x, y and mask are aligned; up to a block's
-//   columns  column by column                  else, narrow rows
-//   formed   in packs, the mask in any way     else, of 16-bit types up to a warp's, others a
-//   block's others   the tiers of rows/row.cuh              wide ones
+// A fusion of your own is put together from softmax/fusions.cuh.
 #pragma once
 
 #include <stdint.h>
