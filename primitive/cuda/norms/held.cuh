@@ -355,10 +355,8 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   }
 };
 
-// Blocks, by measurement: layer_norm in half at 4096 columns and an odd offset 0.933 of a copy with
-// 64 registers, 0.915 with 80; wider ones with 6 packs a thread, see NormRow::InRegisters. In
-// clusters at 50257 columns 0.72 and 0.84 (rms_norm) with 8 packs and 64 registers, 0.65 and 0.76
-// with 80; float32 0.76 and 0.89 with 6 packs, 0.77 and 0.88 with 8, of which some spill.
+// Blocks, by measurement (docs/lab/40-tuning-narrow-rows.md); wider ones with 6 packs a thread, see
+// NormRow::InRegisters.
 template <bool kCentre, class Load, class Store, bool kStow, bool kCluster>
 struct ShiftedShape<NormHeldRow<kCentre, Load, Store, kStow>, kCluster, void> {
   static constexpr int kBytes = sizeof(typename Load::Element);

@@ -138,9 +138,8 @@ cudaError_t LaunchColumnsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t
                 CeilDiv(rows, kThreads / kLanes * kTogether), kThreads, 0, stream, a, rows,
                 static_cast<int>(cols));
 }
-// Precondition: cols <= kFewColumns; kMostColumns. Shares of a copy, 49152 rows of half, with one
-// and two rows together: softmax of 33 columns 0.80, 0.82, of 128 0.82, 0.76; rms_norm 0.72, 0.70
-// (0.82 with its weights converted last) and 0.69, 0.75.
+// Precondition: cols <= kFewColumns; kMostColumns. By the measurements in
+// docs/lab/40-tuning-narrow-rows.md.
 template <class A>
 cudaError_t LaunchFewestColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   return LaunchColumnsOf < 8, 5,
@@ -324,12 +323,8 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
 
 namespace internal {
 
-// Shares of a copy or addition, 49152 rows of half at an odd offset, in brackets column by column
-// to 128 columns and a row per warp beyond: softmax of 65 columns 0.78 [0.67], 100 0.86 [0.78], 136
-// 0.86 [0.56], 200 0.91 [0.71], 300 0.93 [0.84]; its gradient of 65 columns 0.84 [0.77], 136 0.92
-// [0.61], 200 0.92 [0.78]. Of 41 to 64 columns gradients lose up to a quarter, float32 up to 7 %.
 // As many columns of float32 take twice the lanes. More words a lane take registers that narrower
-// rows would pay for.
+// rows would pay for. By the measurements in docs/lab/40-tuning-narrow-rows.md.
 template <class A>
 struct WordsPolicy {
   static constexpr int N = sizeof(typename A::Element) < 4 ? 2 : 1;

@@ -24,9 +24,8 @@ inline constexpr bool KeepsMore =
     Offers<A, RowOffers::kKeep> && !std::is_same_v<typename KeptOf<A>::type, A>;
 
 // A group of lanes per row, or for two, which costs as many instructions and half the blocks.
-// Doubles have more to compute: 12288 x 64 0.87 of a copy, 0.81 by twos. Exponentials that are kept
-// cost rows by the ten thousand up to 1 % (16384 x 1024 of half 17.9 us, 18.0 taken twice) and save
-// others up to 10 % (4096 x 1024 7.6 us, 8.3).
+// Doubles have more to compute, and exponentials that are kept cost rows by the ten thousand up to
+// 1 % and save others up to 10 %. By the measurements in docs/lab/40-tuning-narrow-rows.md.
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr int kThreads = RowPolicy::kGroupThreads;
@@ -181,10 +180,8 @@ cudaError_t LaunchSmallPacks(const A& a, int64_t rows, int64_t cols, cudaStream_
                 cols);
 }
 // Rows of so few columns that are read as they are written have kernels for pairs and fours of
-// elements, or for single columns. Shares of a copy or addition of 49152 rows of half: 11 columns
-// 0.79 in pairs, 0.67 column by column, 25 columns 0.96, 0.81, 42 columns 0.89, 0.75 in whole
-// packs; the gradient of 33 columns 0.91 by fours, 0.84 column by column. Whole packs serve
-// gradients of float32 as well, and doubles, which have more to compute.
+// elements, or for single columns. Whole packs serve gradients of float32 as well, and doubles,
+// which have more to compute.
 template <class A>
 struct FewColumns {
   static constexpr bool kShort = sizeof(typename A::Element) == 2, kPair = A::kInputs == 2;
@@ -210,8 +207,7 @@ cudaError_t LaunchFewColumns(const A& a, int64_t rows, int64_t cols, cudaStream_
 }
 
 // Whole rows of the plan's shape, but for two kinds: doubles of 33 to 64 columns are faster in
-// fewer lanes (12288 x 48 6.5 us, 7.1 in 16), and 16-bit softmax of 65 to 96 packs with one pack
-// less (1024 x 768 4.7 us, 4.9; its gradient 5.0, 5.2).
+// fewer lanes, and 16-bit softmax of 65 to 96 packs with one pack less.
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeShape(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr bool kLong = kLanes == 32 && kPacks == 4 && sizeof(typename A::Element) == 2;
@@ -250,7 +246,6 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
           RowGroupKernel<Shape::lanes, kPacks, std::decay_t<decltype(algorithm)>, kAligned>,
           CeilDiv(rows, kThreads / Shape::lanes), kThreads, 0, stream, algorithm, rows, cols);
     };
-    // 49152 x 201 of half: 0.91 of a copy, 0.83 with the exponentials taken twice.
     constexpr bool kHeld = sizeof(typename A::Element) == sizeof(typename A::C);
     constexpr int kMostFew = kAligned ? FewColumns<A>::kMost : 0;
     if constexpr (Shape::lanes * Shape::packs < kMostFew / A::kPack) {
@@ -264,7 +259,7 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 }
 
 // Narrow rows that lie alike, of an algorithm that has another one for registers because its
-// weights do not: 49152 x 301 of half, rms_norm 0.79 of a copy, 0.65 with a row per warp.
+// weights do not.
 template <class A>
 bool IsAlikeGroup(const A& a, int64_t cols) {
   const int64_t least = sizeof(typename A::Output) == 2 ? kMostColumns / 2 : kMostColumns;

@@ -147,11 +147,8 @@ __device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols
 
 }  // namespace internal
 
-// Blocks, by measurement (x at an odd offset, shares of a copy or addition): softmax at 4096
-// columns in half and float32 0.961 and 0.981 with 6 packs a thread, 0.955 and 0.971 with 4. The
-// backward spills with 6. Blocks of a cluster have few threads with many packs, whose registers
-// nothing else takes: float32, 50257 columns 0.97, 0.65 with 384 threads; 131072 0.94, 0.72, and
-// the backward 0.98, 0.55; half, 131072 0.93, 0.76.
+// Blocks, by measurement (docs/lab/40-tuning-narrow-rows.md). The backward spills with 6 packs a
+// thread. Blocks of a cluster have few threads with many packs, whose registers nothing else takes.
 template <class A, bool kCluster, class = void>
 struct ShiftedShape {
   static constexpr bool kHeavy = A::kInputs > 1 || sizeof(typename A::C) == 8;
