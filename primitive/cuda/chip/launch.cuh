@@ -27,32 +27,53 @@ inline constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
 struct LaunchKind {
   int cluster = 1;           // blocks of a cluster
   bool cooperative = false;  // all blocks are resident and may meet at a barrier
+  bool after = false;        // they may be in place before the kernel in front has ended
 };
 
+// What the driver is told of a launch. It points into itself, and is not copied.
+class LaunchConfig {
+ public:
+  LaunchConfig(const LaunchKind& kind, dim3 blocks, int threads, size_t shared,
+               cudaStream_t stream) {
+    config_.gridDim = blocks;
+    config_.gridDim.x -= blocks.x % static_cast<unsigned>(kind.cluster);  // whole clusters
+    config_.blockDim = dim3(static_cast<unsigned>(threads));
+    config_.dynamicSmemBytes = shared;
+    config_.stream = stream;
+    config_.attrs = attributes_;
+    if (kind.cluster > 1) {
+      Add(cudaLaunchAttributeClusterDimension).clusterDim = {static_cast<unsigned>(kind.cluster), 1,
+                                                             1};
+    } else if (kind.cooperative) {
+      Add(cudaLaunchAttributeCooperative).cooperative = 1;
+    }
+    if (kind.after) {
+      constexpr auto kAfter = cudaLaunchAttributeProgrammaticStreamSerialization;
+      Add(kAfter).programmaticStreamSerializationAllowed = 1;
+    }
+  }
+  LaunchConfig(const LaunchConfig&) = delete;
+  const cudaLaunchConfig_t* get() const { return &config_; }
+
+ private:
+  cudaLaunchAttributeValue& Add(cudaLaunchAttributeID id) {
+    cudaLaunchAttribute& attribute = attributes_[config_.numAttrs++];
+    attribute.id = id;
+    return attribute.val;
+  }
+  cudaLaunchConfig_t config_ = {};
+  cudaLaunchAttribute attributes_[2] = {};
+};
+
+inline unsigned GridOf(int64_t blocks) {
+  return static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
+}
 template <class... Params, class... Args>
 cudaError_t LaunchAs(LaunchKind kind, void (*kernel)(Params...), int64_t blocks, int threads,
                      size_t shared, cudaStream_t stream, const Args&... args) {
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
-  config.stream = stream;
-  cudaLaunchAttribute attribute = {};
-  config.attrs = &attribute;
-  if (kind.cluster > 1) {
-    // A whole number of clusters.
-    config.gridDim.x -= config.gridDim.x % static_cast<unsigned>(kind.cluster);
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {static_cast<unsigned>(kind.cluster), 1, 1};
-    config.numAttrs = 1;
-  } else if (kind.cooperative) {
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = 1;
-    config.numAttrs = 1;
-  }
-  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+  const LaunchConfig config(kind, GridOf(blocks), threads, shared, stream);
+  return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
 }
-
 template <class... Params, class... Args>
 cudaError_t Launch(void (*kernel)(Params...), int64_t blocks, int threads, size_t shared,
                    cudaStream_t stream, const Args&... args) {
@@ -88,18 +109,10 @@ cudaError_t AllowLargeClusters() {
 // where it can place none, and where the driver refuses to say.
 template <auto kernel>
 int AskForClusters(int blocks, int threads, size_t shared) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.dynamicSmemBytes = shared;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
+  const LaunchConfig config({blocks}, static_cast<unsigned>(blocks), threads, shared, nullptr);
   int clusters = 0;
   cudaError_t error = blocks > 8 ? AllowLargeClusters<kernel>() : cudaSuccess;
-  if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+  if (error == cudaSuccess) error = cudaOccupancyMaxActiveClusters(&clusters, kernel, config.get());
   if (error == cudaSuccess) return clusters;
   cudaGetLastError();
   return 0;
@@ -130,16 +143,8 @@ namespace internal {
 template <class... Params, class... Args>
 cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
                         int threads, cudaStream_t stream, const Args&... args) {
-  cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config = {};
-  config.gridDim = blocks;
-  config.blockDim = dim3(static_cast<unsigned>(threads));
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = limits.clusters ? 1 : 0;
-  return cudaLaunchKernelEx(&config, kernel, Params(args)...);
+  const LaunchConfig config({1, false, limits.clusters}, blocks, threads, 0, stream);
+  return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
 }
 
 }  // namespace internal

@@ -40,32 +40,9 @@ __global__ void CopyFusedOperandsKernel(const __grid_constant__ FusedCopies copi
   StoreAlignedPack<kPackBytes>(to + at, pack);
 }
 
-// A launch's configuration; the attributes, two, must outlive it.
-cudaLaunchConfig_t Configure(const FusedRowsLaunch& launch, cudaLaunchAttribute* attributes) {
-  cudaLaunchConfig_t config = {};
-  int64_t blocks = launch.blocks < kMaxBlocks ? launch.blocks : kMaxBlocks;
-  blocks -= blocks % launch.cluster;
-  config.gridDim = dim3(static_cast<unsigned>(blocks));
-  config.blockDim = dim3(static_cast<unsigned>(launch.threads));
-  config.dynamicSmemBytes = launch.shared;
-  config.attrs = attributes;
-  const auto add = [&](cudaLaunchAttributeID id) -> cudaLaunchAttributeValue& {
-    cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-    attribute = {};
-    attribute.id = id;
-    return attribute.val;
-  };
-  if (launch.cluster > 1) {
-    const auto cluster = static_cast<unsigned>(launch.cluster);
-    add(cudaLaunchAttributeClusterDimension).clusterDim = {cluster, 1, 1};
-  } else if (launch.cooperative) {
-    add(cudaLaunchAttributeCooperative).cooperative = 1;
-  }
-  if (launch.after) {
-    constexpr auto kAfter = cudaLaunchAttributeProgrammaticStreamSerialization;
-    add(kAfter).programmaticStreamSerializationAllowed = 1;
-  }
-  return config;
+LaunchConfig ConfigOf(const FusedRowsLaunch& launch, cudaStream_t stream) {
+  return LaunchConfig({launch.cluster, launch.cooperative, launch.after}, GridOf(launch.blocks),
+                      launch.threads, launch.shared, stream);
 }
 
 }  // namespace
@@ -114,12 +91,11 @@ cudaError_t PrepareFusedRows(const FusedRowsLaunch& launch, const DeviceLimits& 
     if (error != cudaSuccess) return error;
   }
   if (launch.cluster > 8) {
-    cudaLaunchAttribute attributes[2];
-    const cudaLaunchConfig_t config = Configure(launch, attributes);
+    const LaunchConfig config = ConfigOf(launch, nullptr);
     int clusters = 0;
     *fits = cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeNonPortableClusterSizeAllowed,
                                  1) == cudaSuccess &&
-            cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &config) == cudaSuccess &&
+            cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, config.get()) == cudaSuccess &&
             clusters > 0;
     if (!*fits) cudaGetLastError();  // "no" is an answer, not an error of the caller's
   }
@@ -127,10 +103,8 @@ cudaError_t PrepareFusedRows(const FusedRowsLaunch& launch, const DeviceLimits& 
 }
 
 cudaError_t LaunchFusedRows(const FusedRowsLaunch& launch, void** args, cudaStream_t stream) {
-  cudaLaunchAttribute attributes[2];
-  cudaLaunchConfig_t config = Configure(launch, attributes);
-  config.stream = stream;
-  return cudaLaunchKernelExC(&config, launch.kernel, args);
+  const LaunchConfig config = ConfigOf(launch, stream);
+  return cudaLaunchKernelExC(config.get(), launch.kernel, args);
 }
 
 size_t FusedCopiesBytes(int64_t cols, int pack, int element_bytes) {
