@@ -120,20 +120,41 @@ int AskForClusters(int blocks, int threads, size_t shared) {
 
 }  // namespace internal
 
+// How many clusters of so many blocks, at most 16, of the kernel with `shared` bytes each the
+// device holds at once. The driver is asked once per kernel, device and size; an answer of 0 is
+// remembered too, so that a launch finds the plan that its workspace was made for.
+template <auto kernel>
+int KnownClusters(int blocks, int threads, size_t shared, const DeviceLimits& limits) {
+  static std::atomic<int> known[64][17];  // one more; 0: not asked yet
+  if (limits.device < 0 || limits.device >= 64) {
+    return internal::AskForClusters<kernel>(blocks, threads, shared);
+  }
+  std::atomic<int>& slot = known[limits.device][blocks];
+  int clusters = slot.load(std::memory_order_relaxed) - 1;
+  if (clusters < 0) {
+    clusters = internal::AskForClusters<kernel>(blocks, threads, shared);
+    slot.store(clusters + 1, std::memory_order_relaxed);
+  }
+  return clusters;
+}
 // The most blocks a cluster of the kernel may have with `shared` bytes each: 16 where the device
-// can place such clusters, 8 where it has clusters, else 1. The driver is asked once per kernel and
-// device.
+// can place such clusters, 8 where it has clusters, else 1.
 template <auto kernel>
 int MaxClusterBlocks(int threads, size_t shared, const DeviceLimits& limits) {
   if (!limits.clusters) return 1;
-  static std::atomic<uint64_t> asked{0}, sixteen{0};
-  const uint64_t bit = limits.device < 64 ? uint64_t{1} << limits.device : 0;
-  if (!(asked.load(std::memory_order_acquire) & bit)) {
-    const bool fits = internal::AskForClusters<kernel>(16, threads, shared) > 0;
-    if (fits) sixteen.fetch_or(bit, std::memory_order_relaxed);
-    asked.fetch_or(bit, std::memory_order_release);
-  }
-  return sixteen.load(std::memory_order_relaxed) & bit ? 16 : 8;
+  return KnownClusters<kernel>(16, threads, shared, limits) > 0 ? 16 : 8;
+}
+// How many clusters of 2 to 16 blocks of the kernel, a block per multiprocessor, the device holds
+// at once. The driver is asked about blocks with three quarters of the shared memory, whatever a
+// plan's have: there is no room for a second one then.
+template <auto kernel>
+int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
+  if (!limits.clusters) return 0;
+  if (AllowAllShared<kernel>(limits) != cudaSuccess) cudaGetLastError();  // then none will fit
+  const size_t shared = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
+  const int clusters = KnownClusters<kernel>(blocks, threads, shared, limits);
+  const int most = limits.multiprocessors / blocks;
+  return clusters < most ? clusters : most;
 }
 
 namespace internal {

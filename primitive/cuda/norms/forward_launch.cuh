@@ -10,7 +10,6 @@
 #include "primitive/cuda/norms/forward.cuh"
 #include "primitive/cuda/norms/forward_odd.cuh"
 #include "primitive/cuda/norms/forward_wide.cuh"
-#include "primitive/cuda/norms/team_launch.cuh"
 #include "primitive/cuda/rows/row.cuh"
 
 namespace oneflow_lite {

@@ -7,10 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <initializer_list>
+
 #include "primitive/cuda/chip/device_limits.h"
 
 namespace oneflow_lite {
 namespace cuda {
+
+namespace internal {
+
+inline uint64_t AddressOf(const void* p) { return reinterpret_cast<uintptr_t>(p); }
+inline bool AreMultiplesOf16(std::initializer_list<uint64_t> bytes) {
+  uint64_t bits = 0;
+  for (const uint64_t b : bytes) bits |= b;
+  return bits % 16 == 0;
+}
+
+}  // namespace internal
 
 struct NormPolicy {
   static constexpr int kFewPacks = 4;

@@ -9,7 +9,6 @@
 #include "primitive/cuda/norms/backward/small.cuh"
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/wide.cuh"
-#include "primitive/cuda/norms/team_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -10,7 +10,6 @@
 #include "primitive/cuda/norms/backward/policy.h"
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/teams.cuh"
-#include "primitive/cuda/norms/team_launch.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -117,7 +116,12 @@ struct TeamsLaunch {
 
   template <auto kernel>
   cudaError_t Of() const {
-    return LaunchTeams<kernel>(plan, limits, stream, a, grid);
+    const LaunchKind kind{plan.cluster ? static_cast<int>(plan.slices) : 1};
+    cudaError_t error = AllowAllShared<kernel>(limits);
+    if (error == cudaSuccess && kind.cluster > 8) error = AllowLargeClusters<kernel>();
+    if (error != cudaSuccess) return error;
+    return LaunchAs(kind, kernel, plan.units * plan.slices, plan.threads,
+                    static_cast<size_t>(plan.shared), stream, a, grid);
   }
 };
 
