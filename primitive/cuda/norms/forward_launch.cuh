@@ -293,7 +293,7 @@ cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limit
 }
 
 template <bool kCentre, class T>
-cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
+cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStream_t stream,
                           void* workspace) {
   if constexpr (kCentre) {
     cudaError_t error = cudaSuccess;
@@ -322,12 +322,9 @@ cudaError_t LaunchForward(const NormForward<T>& a, const DeviceLimits& limits, c
   T* const sum = a.sum ? a.sum : a.y;
   cudaError_t error = LaunchAdd(a, sum, stream);
   if (error != cudaSuccess) return error;
-  NormForward<T> b = a;
-  b.x = sum;
-  b.x_stride = a.cols;
-  b.residual = nullptr;
-  b.sum = nullptr;
-  return LaunchForward<kCentre>(b, limits, stream, workspace);
+  a.x = sum, a.x_stride = a.cols;
+  a.residual = nullptr, a.sum = nullptr;
+  return LaunchForward<kCentre>(a, limits, stream, workspace);
 }
 
 }  // namespace internal

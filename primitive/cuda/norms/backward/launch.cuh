@@ -263,27 +263,17 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
 // graph. The same call gives the same bits. Where `limits` has no multiprocessors, dx of a row
 // depends on that row alone, and rows that no such plan serves are cudaErrorNotSupported.
 template <bool kCentre, class T>
-cudaError_t LaunchNormBackward(const NormBackward<T>& a, const DeviceLimits& limits,
-                               cudaStream_t stream, void* workspace) {
-  if (a.rows <= 0 || a.cols <= 0 || !(a.dx || a.dweight || a.dbias)) return cudaSuccess;
-  if (!a.dx && a.dsum) {  // what would be added to it
-    NormBackward<T> b = a;
-    b.dsum = nullptr;
-    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
-  }
+cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cudaStream_t stream,
+                               void* workspace) {
+  if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
+  if (!a.dx) a.dsum = nullptr;  // what would be added to it
   if (internal::WantsExact<kCentre>(a)) {
     const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
-    NormBackward<T> b = a;
-    b.dweight = nullptr;
-    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
+    a.dweight = nullptr;
   }
-  if (!a.x) {  // dbias alone: whatever is there is read, and not used
-    NormBackward<T> b = a;
-    b.x = a.dy;
-    b.x_stride = a.cols;
-    return LaunchNormBackward<kCentre>(b, limits, stream, workspace);
-  }
+  if (!(a.dx || a.dweight || a.dbias)) return cudaSuccess;
+  if (!a.x) a.x = a.dy, a.x_stride = a.cols;  // dbias alone: what is read is not used
   const auto lie = internal::HowRowsLie(a);
   auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
   const void* const bias = a.from_output ? a.bias : nullptr;  // else it is not read
