@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <atomic>
+#include <type_traits>
 
 #include "primitive/cuda/chip/device_limits.h"
 #ifdef __CUDACC__  // host files include this header for its launchers' types
@@ -22,6 +23,36 @@ namespace cuda {
 // that its grid covers all rows; then rows that fit in memory need fewer blocks, or the launcher
 // checks.
 inline constexpr int64_t kMaxBlocks = (int64_t{1} << 31) - 1;
+
+// What a launcher gives that does not serve the rows: another may.
+inline constexpr cudaError_t kNotServed = static_cast<cudaError_t>(-1);
+
+// Calls f(std::true_type) or f(std::false_type).
+template <class F>
+cudaError_t VisitBool(bool value, F&& f) {
+  return value ? f(std::true_type{}) : f(std::false_type{});
+}
+// Calls f(std::integral_constant) with the one of these numbers that n is, or else the last.
+template <int kFirst, int... kOthers, class F>
+cudaError_t VisitNumber(int64_t n, F&& f) {
+  if constexpr (sizeof...(kOthers) > 0) {
+    if (n != kFirst) return VisitNumber<kOthers...>(n, f);
+  }
+  return f(std::integral_constant<int, kFirst>{});
+}
+// Lanes that have a row, and what each holds of it, packs or columns.
+template <int kLanes, int kPacks>
+struct GroupShape {
+  static constexpr int lanes = kLanes, packs = kPacks;
+};
+// Calls f(shape) with the first of these shapes that holds n, or the last.
+template <class First, class... Others, class F>
+cudaError_t VisitShapes(int64_t n, F&& f) {
+  if constexpr (sizeof...(Others) > 0) {
+    if (n > First::lanes * First::packs) return VisitShapes<Others...>(n, f);
+  }
+  return f(First{});
+}
 
 // How the blocks of a launch belong together.
 struct LaunchKind {

@@ -263,13 +263,12 @@ cudaError_t LaunchCrossEntropy(const CrossEntropyRows<T>& p, ComputeType<T>* los
   using P = CrossEntropyPolicy;
   if (p.rows <= 0) return cudaSuccess;
   const int64_t packs = p.classes / kPackSize<T>;
-  if (packs <= P::kNarrowPacks) {
-    return Launch(CrossEntropyGroupKernel<4, T>, CeilDiv(p.rows, P::kFoldThreads / 4),
-                  P::kFoldThreads, 0, stream, p, loss, stats);
-  }
   if (packs <= P::kGroupPacks) {
-    return Launch(CrossEntropyGroupKernel<kWarp, T>, CeilDiv(p.rows, P::kFoldThreads / kWarp),
-                  P::kFoldThreads, 0, stream, p, loss, stats);
+    return VisitNumber<4, kWarp>(packs <= P::kNarrowPacks ? 4 : kWarp, [&](auto lanes) {
+      constexpr int kLanes = decltype(lanes)::value;
+      return Launch(CrossEntropyGroupKernel<kLanes, T>, CeilDiv(p.rows, P::kFoldThreads / kLanes),
+                    P::kFoldThreads, 0, stream, p, loss, stats);
+    });
   }
   int chunks = CrossEntropyChunks(p.rows, packs, limits);
   if (chunks > 1 && IsClusterOfChunks(packs, limits)) {
@@ -298,20 +297,19 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
     return Launch(CrossEntropyNoClassesKernel<T>, CeilDiv(p.rows, CrossEntropyPolicy::kThreads),
                   CrossEntropyPolicy::kThreads, 0, stream, p, scale, loss);
   }
-  const auto launch = [&](auto smooth) {
+  return VisitBool(p.smoothing != 0, [&](auto smooth) {
     constexpr bool kSmooth = decltype(smooth)::value;
     if constexpr (sizeof(ComputeType<T>) < 8) {
       const CrossEntropyInPlaceRow<T, kSmooth, true> row(p, x, scale, loss);
-      cudaError_t error;
-      if (row.IsOfPacks(p.classes) &&
-          internal::LaunchWholeClusters(row, p.rows, p.classes, limits, stream, &error)) {
-        return error;
+      cudaError_t error = kNotServed;
+      if (row.IsOfPacks(p.classes)) {
+        error = internal::LaunchWholeClusters(row, p.rows, p.classes, limits, stream);
       }
+      if (error != kNotServed) return error;
     }
     return LaunchRows(CrossEntropyInPlaceRow<T, kSmooth>(p, x, scale, loss), p.rows, p.classes,
                       limits, stream, workspace);
-  };
-  return p.smoothing == 0 ? launch(std::false_type{}) : launch(std::true_type{});
+  });
 }
 template <class T>
 size_t CrossEntropyInPlaceWorkspaceBytes(int64_t rows, int64_t classes,

@@ -51,42 +51,41 @@ cudaError_t LaunchLanes(const NormWhole<T>& p, cudaStream_t stream) {
 // capacity: packs that the lanes hold.
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t stream) {
+  const auto launch = [&](auto shape) {
+    return LaunchLanes<kCentre, kResidual, decltype(shape)::lanes, decltype(shape)::packs>(p,
+                                                                                           stream);
+  };
+  using Most = GroupShape<32, NormWholePolicy::kLanePacks<kCentre> / 32>;
+  using Wide = GroupShape<32, 3>;
   if constexpr (kResidual) {
-    if (capacity <= 16) return LaunchLanes<kCentre, true, 8, 2>(p, stream);
-    if (capacity <= 64) return LaunchLanes<kCentre, true, 16, 4>(p, stream);
+    return VisitShapes<GroupShape<8, 2>, GroupShape<16, 4>, Wide, Most>(capacity, launch);
   } else {
-    if (capacity <= 4) return LaunchLanes<kCentre, false, 4, 1>(p, stream);
-    if (capacity <= 8) return LaunchLanes<kCentre, false, 4, 2>(p, stream);
-    if (capacity <= 16) return LaunchLanes<kCentre, false, 8, 2>(p, stream);
-    if (capacity <= 32) return LaunchLanes<kCentre, false, 8, 4>(p, stream);
-    if (capacity <= 64) return LaunchLanes<kCentre, false, 16, 4>(p, stream);
+    return VisitShapes<GroupShape<4, 1>, GroupShape<4, 2>, GroupShape<8, 2>, GroupShape<8, 4>,
+                       GroupShape<16, 4>, Wide, Most>(capacity, launch);
   }
-  constexpr int kMost = NormWholePolicy::kLanePacks<kCentre>;
-  if constexpr (kMost > 96) {
-    if (capacity > 96) return LaunchLanes<kCentre, kResidual, 32, 4>(p, stream);
-  }
-  return LaunchLanes<kCentre, kResidual, 32, 3>(p, stream);
 }
 
-// Narrow rows of 16-bit elements that are whole packs of 8 bytes; false: they are not.
+// Narrow rows of 16-bit elements that are whole packs of 8 bytes.
 template <bool kCentre, class T>
-bool LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream, cudaError_t* error) {
+cudaError_t LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream) {
   using P = NormWholePolicy;
   constexpr int kBytes = kPackBytes / 2, N = kPackSize<T> / 2;
   const int64_t packs = a.cols / N;
-  if (packs < P::kFewHalfPacks || packs > P::kMostHalfPacks || !IsWhole(a, kBytes)) return false;
-  const NormWhole<T> p = WholeOf(a, kCentre, N);
-  if (packs <= 16) {
-    *error = LaunchLanes<kCentre, false, 8, 2, kBytes>(p, stream);
-  } else if (packs <= 32) {  // 100 columns of rms_norm: 9.1 us, 9.6 as 8 lanes of 4 packs
-    constexpr int kLanes = kCentre ? 8 : 16, kPacks = kCentre ? 4 : 2;
-    *error = LaunchLanes<kCentre, false, kLanes, kPacks, kBytes>(p, stream);
-  } else if (kCentre || packs <= 44) {
-    *error = LaunchLanes<kCentre, false, 16, 4, kBytes>(p, stream);
-  } else {
-    *error = LaunchLanes<false, false, 32, 2, kBytes>(p, stream);
+  if (packs < P::kFewHalfPacks || packs > P::kMostHalfPacks || !IsWhole(a, kBytes)) {
+    return kNotServed;
   }
-  return true;
+  const NormWhole<T> p = WholeOf(a, kCentre, N);
+  const auto launch = [&](auto shape) {
+    using Shape = decltype(shape);
+    return LaunchLanes<kCentre, false, Shape::lanes, Shape::packs, kBytes>(p, stream);
+  };
+  using Four = GroupShape<16, 4>;
+  if constexpr (kCentre) {
+    return VisitShapes<GroupShape<8, 2>, GroupShape<8, 4>, Four>(packs, launch);
+  } else {  // 100 columns of rms_norm: 9.1 us, 9.6 as 8 lanes of 4 packs
+    if (packs > 44) return launch(GroupShape<32, 2>{});
+    return VisitShapes<GroupShape<8, 2>, GroupShape<16, 2>, Four>(packs, launch);
+  }
 }
 
 // Packs per thread, at most. Two inputs leave no room for eight.
@@ -123,12 +122,6 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholeP
 }
 
 template <bool kCentre, bool kResidual, int kPacks, class T>
-cudaError_t LaunchLoneBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
-                             cudaStream_t stream) {
-  return Launch(NormRowKernel<T, kCentre, kResidual, kPacks>, p.a.rows, plan.threads, 0, stream, p);
-}
-
-template <bool kCentre, bool kResidual, int kPacks, class T>
 cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
                          const DeviceLimits& limits, cudaStream_t stream) {
   constexpr auto kernel = &NormBlockKernel<T, kCentre, kResidual, kPacks>;
@@ -137,10 +130,10 @@ cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
   return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
 }
 
-// rms_norm of rows as planned, if they are norms/forward_wide.cuh's; false: they are not.
+// rms_norm of rows as planned, if they are norms/forward_wide.cuh's.
 template <int kPacks, class T>
-bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits& limits,
-                  cudaStream_t stream, cudaError_t* error) {
+cudaError_t LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits& limits,
+                         cudaStream_t stream) {
   using P = NormStagedPolicy;
   constexpr auto kernel = &NormStagedKernel<T, kPacks>;
   const auto bytes = [](int blocks, int threads) {
@@ -150,28 +143,25 @@ bool LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits&
   const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
   if (plan.packs != kPacks || plan.blocks == 1 || !p.plain ||
       P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
-    return false;
+    return kNotServed;
   }
-  *error = AllowAllShared<kernel>(limits);
-  if (*error != cudaSuccess) return true;
+  const cudaError_t error = AllowAllShared<kernel>(limits);
+  if (error != cudaSuccess) return error;
   const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
   if (plan.threads > P::kSmallThreads && plan.blocks >= P::kManyBlocks &&
       2 * plan.blocks <= most_blocks) {
     plan.blocks *= 2;
   }
-  if (plan.blocks > most_blocks) return false;
+  if (plan.blocks > most_blocks) return kNotServed;
   plan.threads = static_cast<int>(CeilDiv(p.packs, int64_t{32} * kPacks * plan.blocks) * 32);
   const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, plan.blocks), 8) * 8);  // of lines
-  *error = LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads,
-                    bytes(plan.blocks, plan.threads), stream, p, slice);
-  return true;
+  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads,
+                  bytes(plan.blocks, plan.threads), stream, p, slice);
 }
 
-// layer_norm of rows wider than a block's registers, if they can be cut into slices; false: they
-// are not norms/forward_wide.cuh's.
+// layer_norm of rows wider than a block's registers, if they can be cut into slices.
 template <class T>
-bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
-                  cudaError_t* error) {
+cudaError_t LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream) {
   using P = NormSlicedPolicy;
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   constexpr auto kernel = &NormSlicedKernel<T>;
@@ -185,18 +175,17 @@ bool LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStrea
   if (packs <= NormWholePolicy::kMostPacks * NormWholePolicy::kWholeThreads<T> ||
       a.rows < at_once / packs * 3 / 4 || a.residual || !IsWhole(a) ||
       P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
-    return false;
+    return kNotServed;
   }
   const NormWhole<T> p = WholeOf(a, true);
-  if (!p.plain) return false;
-  *error = AllowAllShared<kernel>(limits);
-  if (*error != cudaSuccess) return true;
+  if (!p.plain) return kNotServed;
+  const cudaError_t error = AllowAllShared<kernel>(limits);
+  if (error != cudaSuccess) return error;
   NormSlicedPlan plan;
   const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
-  if (!PlanNormSliced(packs, most_blocks, &plan)) return false;
-  *error = LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, plan.threads,
-                    bytes(plan.blocks, plan.threads), stream, p, plan.slice);
-  return true;
+  if (!PlanNormSliced(packs, most_blocks, &plan)) return kNotServed;
+  return LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, plan.threads,
+                  bytes(plan.blocks, plan.threads), stream, p, plan.slice);
 }
 
 // Packs of the widest row that the registers of a cluster hold where it is read otherwise than it
@@ -208,11 +197,10 @@ constexpr int64_t MostShiftedPacks() {
   return int64_t{kMaxClusterBlocks} * Shape::kPacks * Shape::kThreads;
 }
 
-// Wider ones, but for a few that all multiprocessors share; false: they are not
-// norms/forward_odd.cuh's.
+// Wider ones, but for a few that all multiprocessors share.
 template <bool kCentre>
-bool LaunchOdd(const NormForward<float>& a, const DeviceLimits& limits, cudaStream_t stream,
-               const void* workspace, cudaError_t* error) {
+cudaError_t LaunchOdd(const NormForward<float>& a, const DeviceLimits& limits, cudaStream_t stream,
+                      const void* workspace) {
   using T = float;
   using P = NormOddPolicy;
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
@@ -223,23 +211,22 @@ bool LaunchOdd(const NormForward<float>& a, const DeviceLimits& limits, cudaStre
   if (alike || !limits.clusters || packs <= MostShiftedPacks<T, kCentre>() ||
       a.cols > INT32_MAX / 2 || a.rows > kMaxBlocks / kMaxClusterBlocks ||
       (workspace && GridChunks(a.rows, packs, limits) > 1)) {
-    return false;
+    return kNotServed;
   }
-  *error = AllowAllShared<kernel>(limits);
-  if (*error != cudaSuccess) return true;
+  const cudaError_t error = AllowAllShared<kernel>(limits);
+  if (error != cudaSuccess) return error;
   const int exchange = static_cast<int>(Exchange::Bytes(kMaxClusterBlocks, P::kThreads));
   const int most_blocks =
       MaxClusterBlocks<kernel>(P::kThreads, P::Bytes(P::kPacks) + exchange, limits);
   NormOddPlan plan;
   if (!PlanNormOdd(a.rows, packs, most_blocks, limits.shared_per_block - exchange, limits, &plan)) {
-    return false;
+    return kNotServed;
   }
   NormWhole<T> p = WholeOf(a, kCentre);
   p.plain = a.weight && (a.bias || !kCentre);
-  *error = LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, P::kThreads,
-                    plan.bytes + Exchange::Bytes(plan.blocks, P::kThreads), stream, p, plan.each,
-                    plan.bytes);
-  return true;
+  return LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, P::kThreads,
+                  plan.bytes + Exchange::Bytes(plan.blocks, P::kThreads), stream, p, plan.each,
+                  plan.bytes);
 }
 
 template <bool kCentre, bool kResidual, class T>
@@ -250,32 +237,31 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
   if (plan.lanes > 0) {
     return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, stream);
   }
-  if (plan.blocks == 1 && plan.packs == P::kEarlyPacks) {
-    return LaunchLoneBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, stream);
-  }
-  if (plan.blocks == 1 && plan.packs == P::kBlockManyPacks) {
-    return LaunchLoneBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, stream);
-  }
-  // rms_norm has no room for as many weights in registers: 0.65 of a copy.
-  if constexpr (kCentre && !kResidual) {
-    if (plan.blocks == 1 && plan.packs == P::kMostPacks) {
-      return LaunchLoneBlocks<true, false, P::kMostPacks>(plan, p, stream);
+  constexpr int kEarly = P::kEarlyPacks, kMany = P::kBlockManyPacks, kMost = P::kMostPacks;
+  const auto lone = [&](auto packs) {
+    return Launch(NormRowKernel<T, kCentre, kResidual, decltype(packs)::value>, a.rows,
+                  plan.threads, 0, stream, p);
+  };
+  const auto blocks = [&](auto packs) {
+    return LaunchBlocks<kCentre, kResidual, decltype(packs)::value>(plan, p, limits, stream);
+  };
+  if constexpr (kResidual) {
+    if (plan.blocks == 1) return VisitNumber<kEarly, kMany>(plan.packs, lone);
+    return VisitNumber<kEarly, kMany>(plan.packs, blocks);
+  } else {
+    // rms_norm has no room for as many weights in registers: 0.65 of a copy.
+    if constexpr (kCentre) {
+      if (plan.blocks == 1) return VisitNumber<kEarly, kMany, kMost>(plan.packs, lone);
+    } else if (plan.blocks == 1 && plan.packs != kMost) {
+      return VisitNumber<kEarly, kMany>(plan.packs, lone);
     }
-  }
-  if (plan.packs == P::kEarlyPacks) {
-    return LaunchBlocks<kCentre, kResidual, P::kEarlyPacks>(plan, p, limits, stream);
-  }
-  if constexpr (!kResidual) {
     if constexpr (!kCentre && sizeof(T) <= 4) {
-      cudaError_t error = cudaSuccess;
-      if (LaunchStaged<P::kMostPacks>(plan, p, limits, stream, &error)) return error;
-      if (LaunchStaged<P::kBlockManyPacks>(plan, p, limits, stream, &error)) return error;
+      cudaError_t error = LaunchStaged<kMost>(plan, p, limits, stream);
+      if (error == kNotServed) error = LaunchStaged<kMany>(plan, p, limits, stream);
+      if (error != kNotServed) return error;
     }
-    if (plan.packs == P::kMostPacks) {
-      return LaunchBlocks<kCentre, false, P::kMostPacks>(plan, p, limits, stream);
-    }
+    return VisitNumber<kEarly, kMost, kMany>(plan.packs, blocks);
   }
-  return LaunchBlocks<kCentre, kResidual, P::kBlockManyPacks>(plan, p, limits, stream);
 }
 
 template <bool kCentre, class T>
@@ -295,24 +281,20 @@ cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limit
 template <bool kCentre, class T>
 cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStream_t stream,
                           void* workspace) {
-  if constexpr (kCentre) {
-    cudaError_t error = cudaSuccess;
-    if (LaunchSliced(a, limits, stream, &error)) return error;
-  }
+  cudaError_t error = kNotServed;
+  if constexpr (kCentre) error = LaunchSliced(a, limits, stream);
+  if (error != kNotServed) return error;
   NormWholePlan plan;
   if (!a.residual) {
     if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
       return LaunchWhole<kCentre, false>(plan, a, limits, stream);
     }
-    if constexpr (sizeof(T) == 2) {
-      cudaError_t error = cudaSuccess;
-      if (LaunchHalfPacks<kCentre>(a, stream, &error)) return error;
-    }
+    if constexpr (sizeof(T) == 2) error = LaunchHalfPacks<kCentre>(a, stream);
     // Measured in float32 alone (NormOddPolicy).
     if constexpr (std::is_same_v<T, float>) {
-      cudaError_t error = cudaSuccess;
-      if (LaunchOdd<kCentre>(a, limits, stream, workspace, &error)) return error;
+      error = LaunchOdd<kCentre>(a, limits, stream, workspace);
     }
+    if (error != kNotServed) return error;
     return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
   }
   if (PlanWholeOf<kCentre, true>(a, limits, &plan)) {
@@ -320,7 +302,7 @@ cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStre
   }
   // The sum first: the other rows of two inputs are not worth kernels of their own.
   T* const sum = a.sum ? a.sum : a.y;
-  cudaError_t error = LaunchAdd(a, sum, stream);
+  error = LaunchAdd(a, sum, stream);
   if (error != cudaSuccess) return error;
   a.x = sum, a.x_stride = a.cols;
   a.residual = nullptr, a.sum = nullptr;

@@ -131,12 +131,17 @@ auto NarrowOf(const A& a) {
   }
 }
 
+// kTogether rows per group of kLanes lanes.
+template <int kLanes, int kTogether = 1, class... Params, class... Args>
+cudaError_t LaunchRowGroups(void (*kernel)(Params...), int64_t rows, cudaStream_t stream,
+                            const Args&... args) {
+  constexpr int kThreads = RowPolicy::kGroupThreads;
+  return Launch(kernel, CeilDiv(rows, kThreads / kLanes * kTogether), kThreads, 0, stream, args...);
+}
 template <int kLanes, int kColumns, int kTogether, class A>
 cudaError_t LaunchColumnsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr int kThreads = RowPolicy::kGroupThreads;
-  return Launch(RowColumnsKernel<kLanes, kColumns, kTogether, A>,
-                CeilDiv(rows, kThreads / kLanes * kTogether), kThreads, 0, stream, a, rows,
-                static_cast<int>(cols));
+  return LaunchRowGroups<kLanes, kTogether>(RowColumnsKernel<kLanes, kColumns, kTogether, A>, rows,
+                                            stream, a, rows, static_cast<int>(cols));
 }
 // Precondition: cols <= kFewColumns; kMostColumns. By the measurements in
 // docs/lab/40-tuning-narrow-rows.md.
@@ -352,10 +357,10 @@ constexpr int MostWordColumns() {
 }
 template <int kLanes, int kLeast, int kMost, class A>
 cudaError_t LaunchWordsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr int kThreads = RowPolicy::kGroupThreads, N = WordsPolicy<A>::N;
-  return Launch(RowWordsKernel<kLanes, kLeast, kMost, A>, CeilDiv(rows, kThreads / kLanes),
-                kThreads, 0, stream, a, rows, static_cast<int>(cols),
-                static_cast<int>(CeilDiv(cols + N - 1, kLanes * N)));
+  constexpr int N = WordsPolicy<A>::N;
+  return LaunchRowGroups<kLanes>(RowWordsKernel<kLanes, kLeast, kMost, A>, rows, stream, a, rows,
+                                 static_cast<int>(cols),
+                                 static_cast<int>(CeilDiv(cols + N - 1, kLanes * N)));
 }
 // Precondition: cols <= WordsPolicy<A>::kMost.
 template <class A>

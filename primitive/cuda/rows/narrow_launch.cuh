@@ -28,14 +28,12 @@ inline constexpr bool KeepsMore =
 // 1 % and save others up to 10 %. By the measurements in docs/lab/40-tuning-narrow-rows.md.
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr int kThreads = RowPolicy::kGroupThreads;
   constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
   constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
   using K = std::conditional_t<kKeep, typename KeptOf<A>::type, A>;
   const auto launch = [&](const K& algorithm) {
-    return Launch(RowWholeKernel<kLanes, kPacks, K, kRows>,
-                  CeilDiv(rows, kThreads / kLanes * kRows), kThreads, 0, stream, algorithm, rows,
-                  static_cast<int>(cols / A::kPack));
+    return LaunchRowGroups<kLanes, kRows>(RowWholeKernel<kLanes, kPacks, K, kRows>, rows, stream,
+                                          algorithm, rows, static_cast<int>(cols / A::kPack));
   };
   if constexpr (kKeep) {
     return launch(Kept(a));
@@ -87,17 +85,18 @@ WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {
 
 // Rows of whole packs, if one of the kernels for them serves these.
 template <class A>
-bool LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                       cudaStream_t stream, cudaError_t* error) {
+cudaError_t LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                              cudaStream_t stream) {
   using K = typename KeptOf<A>::type;
   const int64_t packs = cols / A::kPack;
   const WholePlan plan = WholePlanOf<A>(rows, packs, limits);
-  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / plan.blocks_per_row) return false;
+  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / plan.blocks_per_row) {
+    return kNotServed;
+  }
   const auto launch = [&](auto kernel, const auto& algorithm) {
     const int share = static_cast<int>(CeilDiv(packs, plan.blocks_per_row));
-    *error = LaunchAs({plan.blocks_per_row}, kernel, rows * plan.blocks_per_row, plan.threads, 0,
-                      stream, algorithm, static_cast<int>(packs), share);
-    return true;
+    return LaunchAs({plan.blocks_per_row}, kernel, rows * plan.blocks_per_row, plan.threads, 0,
+                    stream, algorithm, static_cast<int>(packs), share);
   };
   if constexpr (HasWholeBlocks<A>) {
     using Four = WholeFour<A::kPack>;
@@ -122,8 +121,8 @@ bool LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimit
 
 // Only those that clusters serve.
 template <class A>
-bool LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                         cudaStream_t stream, cudaError_t* error) {
+cudaError_t LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                                cudaStream_t stream) {
   constexpr auto kernel = RowWholeBlockKernel<A, WholeWide>;
   const int64_t packs = cols / A::kPack;
   const WholePlan plan =
@@ -132,35 +131,17 @@ bool LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLim
                                        : 1;
       });
   const int64_t blocks = plan.blocks_per_row;
-  if (plan.kernel != WholeKernel::kWide || rows > kMaxBlocks / blocks) return false;
-  *error = LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, 0, stream, a,
-                    static_cast<int>(packs), static_cast<int>(CeilDiv(packs, blocks)));
-  return true;
+  if (plan.kernel != WholeKernel::kWide || rows > kMaxBlocks / blocks) return kNotServed;
+  return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, 0, stream, a,
+                  static_cast<int>(packs), static_cast<int>(CeilDiv(packs, blocks)));
 }
 
 // Calls f(GroupShape) for the plan's one of the seven instances of the group tier.
-template <int kLanes, int kPacks>
-struct GroupShape {
-  static constexpr int lanes = kLanes, packs = kPacks;
-};
 template <class F>
 cudaError_t VisitGroupShape(const RowPlan& plan, F&& f) {
-  switch (plan.lanes * plan.packs) {
-    case 4:
-      return f(GroupShape<4, 1>{});
-    case 8:
-      return f(GroupShape<8, 1>{});
-    case 16:
-      return f(GroupShape<8, 2>{});
-    case 32:
-      return f(GroupShape<16, 2>{});
-    case 64:
-      return f(GroupShape<16, 4>{});
-    case 128:
-      return f(GroupShape<32, 4>{});
-    default:
-      return f(GroupShape<32, 8>{});
-  }
+  return VisitShapes<GroupShape<4, 1>, GroupShape<8, 1>, GroupShape<8, 2>, GroupShape<16, 2>,
+                     GroupShape<16, 4>, GroupShape<32, 4>, GroupShape<32, 8>>(
+      plan.lanes * plan.packs, f);
 }
 static_assert(RowPolicy::kGroupPacks == 8, "VisitGroupShape lists the shapes");
 
@@ -174,10 +155,8 @@ inline constexpr int MostGroupPacks = (kAligned && HasWholeBlocks<A> && A::kPack
 // A row per group of lanes, in packs of N elements.
 template <int kLanes, int kPacks, int N, class A>
 cudaError_t LaunchSmallPacks(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr int kThreads = RowPolicy::kGroupThreads;
-  return Launch(RowGroupKernel<kLanes, kPacks, SmallPacks<A, N>, true>,
-                CeilDiv(rows, kThreads / kLanes), kThreads, 0, stream, SmallPacks<A, N>(a), rows,
-                cols);
+  return LaunchRowGroups<kLanes>(RowGroupKernel<kLanes, kPacks, SmallPacks<A, N>, true>, rows,
+                                 stream, SmallPacks<A, N>(a), rows, cols);
 }
 // Rows of so few columns that are read as they are written have kernels for pairs and fours of
 // elements, or for single columns. Whole packs serve gradients of float32 as well, and doubles,
@@ -232,7 +211,7 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
   }
   return VisitGroupShape(plan, [&](auto shape) {
     using Shape = decltype(shape);
-    constexpr int kThreads = RowPolicy::kGroupThreads, kMost = MostGroupPacks<A, kAligned>;
+    constexpr int kMost = MostGroupPacks<A, kAligned>;
     constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
     if constexpr (Offers<A, RowOffers::kWhole>) {
       if constexpr (Shape::packs < 8 || MostWholePacks<A> == 8) {
@@ -242,9 +221,9 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
       }
     }
     const auto launch = [&](const auto& algorithm) {
-      return Launch(
-          RowGroupKernel<Shape::lanes, kPacks, std::decay_t<decltype(algorithm)>, kAligned>,
-          CeilDiv(rows, kThreads / Shape::lanes), kThreads, 0, stream, algorithm, rows, cols);
+      return LaunchRowGroups<Shape::lanes>(
+          RowGroupKernel<Shape::lanes, kPacks, std::decay_t<decltype(algorithm)>, kAligned>, rows,
+          stream, algorithm, rows, cols);
     };
     constexpr bool kHeld = sizeof(typename A::Element) == sizeof(typename A::C);
     constexpr int kMostFew = kAligned ? FewColumns<A>::kMost : 0;
@@ -267,15 +246,12 @@ bool IsAlikeGroup(const A& a, int64_t cols) {
 }
 template <class A>
 cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  const auto launch = [&](auto shape) {
-    constexpr int kLanes = decltype(shape)::lanes, kThreads = RowPolicy::kGroupThreads;
-    return Launch(RowGroupKernel<kLanes, decltype(shape)::packs, A, true>,
-                  CeilDiv(rows, kThreads / kLanes), kThreads, 0, stream, a, rows, cols);
-  };
-  const int64_t packs = cols / A::kPack;
-  if (packs <= 16) return launch(GroupShape<8, 2>{});
-  if (packs <= 32) return launch(GroupShape<16, 2>{});
-  return launch(GroupShape<16, 4>{});
+  using Two = GroupShape<16, 2>;
+  return VisitShapes<GroupShape<8, 2>, Two, GroupShape<16, 4>>(cols / A::kPack, [&](auto shape) {
+    using Shape = decltype(shape);
+    return LaunchRowGroups<Shape::lanes>(RowGroupKernel<Shape::lanes, Shape::packs, A, true>, rows,
+                                         stream, a, rows, cols);
+  });
 }
 
 }  // namespace internal

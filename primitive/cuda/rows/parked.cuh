@@ -132,17 +132,17 @@ inline constexpr bool HasParkedBlocks = (Offers<A, RowOffers::kWhole> && A::kInp
 template <class A>
 inline constexpr bool HasHeavyClusters = A::kPack == 8 || (A::kPack == 4 && A::kFewOperations);
 
-// False where none of these kernels serves the rows.
 template <class A>
-bool LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                        cudaStream_t stream, cudaError_t* error) {
+cudaError_t LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
+                               cudaStream_t stream) {
   using Shape = Parked<A::kPack>;
   constexpr bool kPair = HasPairBlocks<A>(), kHeavy = HasHeavyClusters<A>;
   const int64_t packs = cols / A::kPack;
   int parked_blocks = 1;
   if (limits.clusters && packs > 2 * RowPolicy::kFewPacks) {
     const size_t most = limits.shared_per_block;
-    if ((*error = AllowAllShared<RowParkedKernel<A, Shape>>(limits)) != cudaSuccess) return true;
+    const cudaError_t error = AllowAllShared<RowParkedKernel<A, Shape>>(limits);
+    if (error != cudaSuccess) return error;
     parked_blocks = MaxClusterBlocks<RowParkedKernel<A, Shape>>(Shape::kThreads, most, limits);
   }
   const auto most_blocks = [&](WholeKernel kernel) {
@@ -157,11 +157,10 @@ bool LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimi
   const WholePlan plan =
       ChooseWholePlan({2, A::kPack, a.IsWhole(cols), rows, packs}, limits, most_blocks);
   const int64_t blocks = plan.blocks_per_row;
-  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / blocks) return false;
+  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / blocks) return kNotServed;
   const auto launch = [&](auto kernel, int64_t length, int64_t shared) {
-    *error = LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, shared, stream, a,
-                      static_cast<int>(length), static_cast<int>(CeilDiv(packs, blocks)));
-    return true;
+    return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, shared, stream, a,
+                    static_cast<int>(length), static_cast<int>(CeilDiv(packs, blocks)));
   };
   if constexpr (kPair) {
     if (plan.kernel == WholeKernel::kPair) {

@@ -163,15 +163,15 @@ template <bool kAligned, class A>
 cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                          cudaStream_t stream, void* workspace) {
   if constexpr (kAligned && (HasWholeBlocks<A> || HasDoubleBlocks<A> || HasParkedBlocks<A>)) {
-    cudaError_t launched = cudaSuccess;
-    const auto launch = [&] {
+    cudaError_t launched = kNotServed;
+    if (cols > kWarp * MostWholePacks<A> * A::kPack) {
       if constexpr (HasParkedBlocks<A>) {
-        return LaunchParkedBlocks(a, rows, cols, limits, stream, &launched);
-      } else {
-        return a.IsWhole(cols) && LaunchWholeBlocks(a, rows, cols, limits, stream, &launched);
+        launched = LaunchParkedBlocks(a, rows, cols, limits, stream);
+      } else if (a.IsWhole(cols)) {
+        launched = LaunchWholeBlocks(a, rows, cols, limits, stream);
       }
-    };
-    if (cols > kWarp * MostWholePacks<A> * A::kPack && launch()) return launched;
+    }
+    if (launched != kNotServed) return launched;
   }
   RowTraits traits;
   const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);

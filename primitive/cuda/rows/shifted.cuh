@@ -198,10 +198,9 @@ using ShiftedBlockShape = ShiftedShape<InRegistersOf<kWide, A>, false>;
 // A row per warp.
 template <int kPacks, class A>
 cudaError_t LaunchShiftedWarps(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr int kThreads = RowPolicy::kGroupThreads;
-  return Launch(RowShiftedWarpKernel<kPacks, A>, CeilDiv(rows, kThreads / kWarp), kThreads, 0,
-                stream, a, rows, static_cast<int>(cols),
-                static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
+  return LaunchRowGroups<kWarp>(RowShiftedWarpKernel<kPacks, A>, rows, stream, a, rows,
+                                static_cast<int>(cols),
+                                static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
 }
 template <class A>
 cudaError_t LaunchShiftedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {

@@ -92,65 +92,52 @@ bool IsWhole(const MaskedRows<T, Index>& rows, int64_t cols) {
          AllAligned(rows.y) && (!rows.mask || rows.mask_is_aligned);
 }
 
-// Rows of whole aligned packs are most rows of attention. False where they are wider than a block's
+// Rows of whole aligned packs are most rows of attention; not served are those wider than a block's
 // registers.
 template <class A>
-bool LaunchWholeMasked(const A& a, int64_t rows, int64_t cols, cudaStream_t stream,
-                       cudaError_t* error) {
+cudaError_t LaunchWholeMasked(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   using Shape = MaskedBlock<typename A::C>;
   const int packs = static_cast<int>(cols / A::kPack);
-  if (packs > Shape::kMostPacks || rows > kMaxBlocks) return false;
+  if (packs > Shape::kMostPacks || rows > kMaxBlocks) return kNotServed;
   if (packs > ScaleMaskPolicy::kGroupPacks) {
     const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
-    *error = Launch(RowWholeBlockKernel<A, Shape>, rows, threads, 0, stream, a, packs, packs);
-    return true;
+    return Launch(RowWholeBlockKernel<A, Shape>, rows, threads, 0, stream, a, packs, packs);
   }
-  *error = VisitGroupShape(GroupPlan(packs), [&](auto shape) {
+  return VisitGroupShape(GroupPlan(packs), [&](auto shape) {
     constexpr int kLanes = decltype(shape)::lanes;
     constexpr int kPacks = decltype(shape)::packs < 4 ? decltype(shape)::packs : 4;
-    return Launch(RowWholeKernel<kLanes, kPacks, A>,
-                  CeilDiv(rows, RowPolicy::kGroupThreads / kLanes), RowPolicy::kGroupThreads, 0,
-                  stream, a, rows, packs);
+    return LaunchRowGroups<kLanes>(RowWholeKernel<kLanes, kPacks, A>, rows, stream, a, rows, packs);
   });
-  return true;
 }
 
-template <int kLanes, int kColumns, class T>
-cudaError_t LaunchMaskedColumns(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
-                                cudaStream_t stream) {
-  return Launch(MaskedColumnsKernel<kLanes, kColumns, T>,
-                CeilDiv(rows, RowPolicy::kGroupThreads / kLanes), RowPolicy::kGroupThreads, 0,
-                stream, every, rows, static_cast<int>(cols));
-}
 // Rows of at most ScaleMaskPolicy's columns.
 template <class T>
 cudaError_t LaunchColumnByColumn(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
                                  cudaStream_t stream) {
-  if (cols <= 56) return LaunchMaskedColumns<8, 7>(every, rows, cols, stream);
-  if (cols <= 96) return LaunchMaskedColumns<16, 6>(every, rows, cols, stream);
-  if constexpr (sizeof(T) > 2) {
-    if (cols > 640) return LaunchMaskedColumns<32, 34>(every, rows, cols, stream);
-    if (cols > 416) return LaunchMaskedColumns<32, 20>(every, rows, cols, stream);
-    if (cols > 224) return LaunchMaskedColumns<32, 13>(every, rows, cols, stream);
-    if (cols > 144) return LaunchMaskedColumns<32, 7>(every, rows, cols, stream);
+  const auto launch = [&](auto shape) {
+    using Shape = decltype(shape);
+    return LaunchRowGroups<Shape::lanes>(MaskedColumnsKernel<Shape::lanes, Shape::packs, T>, rows,
+                                         stream, every, rows, static_cast<int>(cols));
+  };
+  using Least = GroupShape<8, 7>;
+  using Small = GroupShape<16, 6>;
+  using Medium = GroupShape<16, 9>;
+  if constexpr (sizeof(T) == 2) {
+    return VisitShapes<Least, Small, Medium>(cols, launch);
+  } else {
+    return VisitShapes<Least, Small, Medium, GroupShape<32, 7>, GroupShape<32, 13>,
+                       GroupShape<32, 20>, GroupShape<32, 34>>(cols, launch);
   }
-  return LaunchMaskedColumns<16, 9>(every, rows, cols, stream);
 }
 // Rows of at most ScaleMaskPolicy::kFormedPacks, a row per group of lanes.
 template <class A>
 cudaError_t LaunchFormedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  const auto launch = [&](auto shape) {
-    constexpr int kLanes = decltype(shape)::lanes;
-    return Launch(RowGroupKernel<kLanes, decltype(shape)::packs, A>,
-                  CeilDiv(rows, RowPolicy::kGroupThreads / kLanes), RowPolicy::kGroupThreads, 0,
-                  stream, a, rows, cols);
-  };
-  const int64_t packs = cols / A::kPack;
-  if (packs <= 32) return launch(GroupShape<16, 2>{});
-  if (packs <= 64) return launch(GroupShape<16, 4>{});
-  if (packs <= 96) return launch(GroupShape<32, 3>{});
-  if (packs <= 160) return launch(GroupShape<32, 5>{});
-  return launch(GroupShape<32, 8>{});
+  return VisitShapes<GroupShape<16, 2>, GroupShape<16, 4>, GroupShape<32, 3>, GroupShape<32, 5>,
+                     GroupShape<32, 8>>(cols / A::kPack, [&](auto shape) {
+    using Shape = decltype(shape);
+    return LaunchRowGroups<Shape::lanes>(RowGroupKernel<Shape::lanes, Shape::packs, A>, rows,
+                                         stream, a, rows, cols);
+  });
 }
 template <class A>
 cudaError_t LaunchFormedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
@@ -232,11 +219,9 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
   const bool may_keep = is_scale && (rows.type == MaskType::kNone || rows.type == MaskType::kBool);
   if (IsWhole(rows, p.cols)) {
     const FormedMaskRow<T, uint32_t, true> formed{rows};
-    cudaError_t error;
-    if (may_keep ? LaunchWholeMasked(KeptRows(rows), p.rows, p.cols, stream, &error)
-                 : LaunchWholeMasked(formed, p.rows, p.cols, stream, &error)) {
-      return error;
-    }
+    const cudaError_t error = may_keep ? LaunchWholeMasked(KeptRows(rows), p.rows, p.cols, stream)
+                                       : LaunchWholeMasked(formed, p.rows, p.cols, stream);
+    if (error != kNotServed) return error;
   }
   return LaunchAnyMasked(rows, p.rows, p.cols, may_keep, limits, stream, workspace);
 }
@@ -258,8 +243,8 @@ cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y
   }
   using A = ScaleMaskBackwardRow<T>;
   if (p.cols / A::kPack <= 4 * kWarp) {
-    return Launch(RowGroupKernel<kWarp, 4, A>, CeilDiv(p.rows, RowPolicy::kGroupThreads / kWarp),
-                  RowPolicy::kGroupThreads, 0, stream, row, p.rows, p.cols);
+    return internal::LaunchRowGroups<kWarp>(RowGroupKernel<kWarp, 4, A>, p.rows, stream, row,
+                                            p.rows, p.cols);
   }
   return Launch(RowStreamedKernel<false, A>, p.rows, RowPolicy::kWideThreads, kRowScratchBytes,
                 stream, row, p.rows, p.cols);

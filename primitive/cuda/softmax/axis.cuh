@@ -73,27 +73,23 @@ cudaError_t LaunchAxis(const A& a, int64_t outer, int64_t axis, int64_t inner,
                   plan.shared, stream, a, plan.shape);
 }
 
-template <class... Pointers>
-uintptr_t BitsOf(Pointers... pointers) {
-  return (reinterpret_cast<uintptr_t>(pointers) | ...);
-}
+inline uintptr_t BitsOf(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 
 // Elements that a thread of a span reads at a time; 1: there is no kernel for words.
 template <class T>
 inline constexpr int kSpanWord = sizeof(T) == 2 ? 2 : 1;
 
-// Where rows are no whole packs; false where a slice is too large for that. A and Words are the
+// Where rows are no whole packs, unless a slice is too large for that. A and Words are the
 // algorithm of packs of one element of the compute type, and of words of T.
 template <class A, class Words, class T>
-bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
-                    int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
-                    cudaError_t* error) {
+cudaError_t LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
+                           int64_t inner, const DeviceLimits& limits, cudaStream_t stream) {
   constexpr int kInputs = A::kInputs;
   constexpr auto held = AxisSpanKernel<A, T, SpanKind::kHeld>;
   constexpr auto read = AxisSpanKernel<A, T, SpanKind::kRead>;
-  *error = AllowAllShared<held>(limits);
-  if (*error == cudaSuccess) *error = AllowAllShared<read>(limits);
-  if (*error != cudaSuccess) return true;
+  cudaError_t error = AllowAllShared<held>(limits);
+  if (error == cudaSuccess) error = AllowAllShared<read>(limits);
+  if (error != cudaSuccess) return error;
   const int parts =
       MaxClusterBlocks<read>(AxisSpanPolicy::kThreads, limits.shared_per_block, limits);
   const bool alike = BitsOf(p.input[kInputs - 1]) % kPackBytes == BitsOf(p.output) % kPackBytes;
@@ -103,19 +99,17 @@ bool LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t
     if (BitsOf(p.input[0]) % kWord == BitsOf(p.input[kInputs - 1]) % kWord) traits.word = Words::N;
   }
   AxisSpanPlan plan;
-  if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return false;
+  if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return kNotServed;
   if constexpr (Words::N > 1) {
     if (plan.kind == SpanKind::kWords) {
       constexpr auto words = AxisSpanKernel<Words, T, SpanKind::kWords>;
-      *error = AllowAllShared<words>(limits);
-      if (*error != cudaSuccess) return true;
-      *error = Launch(words, plan.blocks, plan.threads, plan.shared, stream, Words{}, p, plan.span);
-      return true;
+      error = AllowAllShared<words>(limits);
+      if (error != cudaSuccess) return error;
+      return Launch(words, plan.blocks, plan.threads, plan.shared, stream, Words{}, p, plan.span);
     }
   }
-  *error = LaunchAs({plan.span.parts}, plan.kind == SpanKind::kHeld ? held : read, plan.blocks,
-                    plan.threads, plan.shared, stream, A{}, p, plan.span);
-  return true;
+  return LaunchAs({plan.span.parts}, plan.kind == SpanKind::kHeld ? held : read, plan.blocks,
+                  plan.threads, plan.shared, stream, A{}, p, plan.span);
 }
 
 // The pack that is tried after packs of N. 16-bit floats have none of 4: most of what these served
@@ -133,6 +127,24 @@ auto VisitAxisPack(int64_t inner, uintptr_t pointers, F&& f) {
     }
   }
   return f(std::integral_constant<int, N>{});
+}
+
+// By spans where rows are no whole packs, else by packs; slab(integral_constant N) is the algorithm
+// of packs of N.
+template <class A, class Words, class T, class F>
+cudaError_t LaunchAxisBy(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
+                         int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
+                         void* workspace, const F& slab) {
+  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
+  uintptr_t pointers = BitsOf(p.output);
+  for (const T* input : p.input) pointers |= BitsOf(input);
+  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
+    const auto error = LaunchAxisSpan<A, Words, T>(p, outer, axis, inner, limits, stream);
+    if (error != kNotServed) return error;
+  }
+  return VisitAxisPack<T>(inner, pointers, [&](auto n) {
+    return LaunchAxis(slab(n), outer, axis, inner, limits, stream, workspace);
+  });
 }
 
 }  // namespace internal
@@ -163,20 +175,12 @@ template <bool kLog, class T>
 cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int64_t inner,
                               const DeviceLimits& limits, cudaStream_t stream,
                               void* workspace = nullptr) {
-  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
-  const uintptr_t pointers = internal::BitsOf(x, y);
-  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
-    cudaError_t error = cudaSuccess;
-    if (internal::LaunchAxisSpan<SoftmaxSlab<kLog, ComputeType<T>, 1>,
-                                 SoftmaxSlab<kLog, T, internal::kSpanWord<T>>, T>(
-            {{x}, y}, outer, axis, inner, limits, stream, &error)) {
-      return error;
-    }
-  }
-  return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
-    return internal::LaunchAxis(SoftmaxSlab<kLog, T, decltype(n)::value>{x, y}, outer, axis, inner,
-                                limits, stream, workspace);
-  });
+  using Span = SoftmaxSlab<kLog, ComputeType<T>, 1>;
+  using Words = SoftmaxSlab<kLog, T, internal::kSpanWord<T>>;
+  return internal::LaunchAxisBy<Span, Words, T>(
+      {{x}, y}, outer, axis, inner, limits, stream, workspace, [&](auto n) {
+        return SoftmaxSlab<kLog, T, decltype(n)::value>{x, y};
+      });
 }
 
 // y is the forward's output. dx may be dy (or y); otherwise it must not overlap them.
@@ -184,21 +188,12 @@ template <bool kLog, class T>
 cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t outer, int64_t axis,
                                       int64_t inner, const DeviceLimits& limits,
                                       cudaStream_t stream, void* workspace = nullptr) {
-  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
-  const uintptr_t pointers = internal::BitsOf(y, dy, dx);
-  if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
-    using Slab = SoftmaxBackwardSlab<kLog, ComputeType<T>, 1, std::is_same_v<T, float>>;
-    using Words = SoftmaxBackwardSlab<kLog, T, internal::kSpanWord<T>>;
-    cudaError_t error = cudaSuccess;
-    if (internal::LaunchAxisSpan<Slab, Words, T>({{y, dy}, dx}, outer, axis, inner, limits, stream,
-                                                 &error)) {
-      return error;
-    }
-  }
-  return internal::VisitAxisPack<T>(inner, pointers, [&](auto n) {
-    return internal::LaunchAxis(SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx}, outer,
-                                axis, inner, limits, stream, workspace);
-  });
+  using Span = SoftmaxBackwardSlab<kLog, ComputeType<T>, 1, std::is_same_v<T, float>>;
+  using Words = SoftmaxBackwardSlab<kLog, T, internal::kSpanWord<T>>;
+  return internal::LaunchAxisBy<Span, Words, T>(
+      {{y, dy}, dx}, outer, axis, inner, limits, stream, workspace, [&](auto n) {
+        return SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx};
+      });
 }
 
 }  // namespace cuda

@@ -20,50 +20,46 @@ size_t SoftmaxWorkspace(const SoftmaxProblem& p, const DeviceLimits& limits) {
                       : SoftmaxAxisWorkspaceBytes<T>(p.rows, p.cols, p.inner, limits);
 }
 
-template <class T, bool kLog>
-cudaError_t SoftmaxForward(const SoftmaxProblem& p, const T* x, void* out, void* workspace,
+template <class T>
+cudaError_t SoftmaxForward(const SoftmaxProblem& p, const void* in, void* out, void* workspace,
                            const DeviceLimits& limits, cudaStream_t stream) {
-  if constexpr (sizeof(T) == 2) {
-    if (p.to_float32) {
-      return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.strides[0]},
-                                 DirectStore<float>{static_cast<float*>(out), p.cols}, p.rows,
-                                 p.cols, limits, stream, workspace);
+  const DirectLoad<T> x{static_cast<const T*>(in), p.strides[0]};
+  return VisitBool(p.log, [&](auto log) {
+    constexpr bool kLog = decltype(log)::value;
+    if constexpr (sizeof(T) == 2) {
+      if (p.to_float32) {
+        return LaunchSoftmax<kLog>(x, DirectStore<float>{static_cast<float*>(out), p.cols}, p.rows,
+                                   p.cols, limits, stream, workspace);
+      }
     }
-  }
-  T* y = static_cast<T*>(out);
-  if (p.inner != 1) {
-    return LaunchSoftmaxAxis<kLog>(x, y, p.rows, p.cols, p.inner, limits, stream, workspace);
-  }
-  return LaunchSoftmax<kLog>(DirectLoad<T>{x, p.strides[0]}, DirectStore<T>{y, p.cols}, p.rows,
-                             p.cols, limits, stream, workspace);
+    T* y = static_cast<T*>(out);
+    if (p.inner != 1) {
+      return LaunchSoftmaxAxis<kLog>(x.x, y, p.rows, p.cols, p.inner, limits, stream, workspace);
+    }
+    return LaunchSoftmax<kLog>(x, DirectStore<T>{y, p.cols}, p.rows, p.cols, limits, stream,
+                               workspace);
+  });
 }
 
-template <class T, bool kLog>
-cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const T* y, const T* dy, T* dx,
+template <class T>
+cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const void* y, const void* dy, void* dx,
                             void* workspace, const DeviceLimits& limits, cudaStream_t stream) {
-  if (p.inner != 1) {
-    return LaunchSoftmaxBackwardAxis<kLog>(y, dy, dx, p.rows, p.cols, p.inner, limits, stream,
-                                           workspace);
-  }
-  return LaunchSoftmaxBackward<kLog>(DirectLoad<T>{y, p.strides[0]},
-                                     DirectLoad<T>{dy, p.strides[1]}, DirectStore<T>{dx, p.cols},
-                                     p.rows, p.cols, limits, stream, workspace);
+  const DirectLoad<T> of_y{static_cast<const T*>(y), p.strides[0]};
+  const DirectLoad<T> of_dy{static_cast<const T*>(dy), p.strides[1]};
+  const DirectStore<T> to{static_cast<T*>(dx), p.cols};
+  return VisitBool(p.log, [&](auto log) {
+    constexpr bool kLog = decltype(log)::value;
+    if (p.inner != 1) {
+      return LaunchSoftmaxBackwardAxis<kLog>(of_y.x, of_dy.x, to.y, p.rows, p.cols, p.inner, limits,
+                                             stream, workspace);
+    }
+    return LaunchSoftmaxBackward<kLog>(of_y, of_dy, to, p.rows, p.cols, limits, stream, workspace);
+  });
 }
 
 template <class T>
 constexpr SoftmaxLaunchers MakeSoftmaxLaunchers() {
-  return {&SoftmaxWorkspace<T>,
-          [](const SoftmaxProblem& p, const void* x, void* y, void* workspace,
-             const DeviceLimits& limits, cudaStream_t stream) {
-            const auto launch = p.log ? &SoftmaxForward<T, true> : &SoftmaxForward<T, false>;
-            return launch(p, static_cast<const T*>(x), y, workspace, limits, stream);
-          },
-          [](const SoftmaxProblem& p, const void* y, const void* dy, void* dx, void* workspace,
-             const DeviceLimits& limits, cudaStream_t stream) {
-            const auto launch = p.log ? &SoftmaxBackward<T, true> : &SoftmaxBackward<T, false>;
-            return launch(p, static_cast<const T*>(y), static_cast<const T*>(dy),
-                          static_cast<T*>(dx), workspace, limits, stream);
-          }};
+  return {&SoftmaxWorkspace<T>, &SoftmaxForward<T>, &SoftmaxBackward<T>};
 }
 
 }  // namespace cuda

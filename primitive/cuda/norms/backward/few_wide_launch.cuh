@@ -27,17 +27,6 @@ bool ServesFew(const NormBackward<T>& a) {
   return a.dx != a.dy && a.dx != a.x && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
 }
 
-template <class T, int kPacks, bool kCentre, bool kFromOutput>
-cudaError_t LaunchFewAs(const NormFewPlan& plan, int64_t blocks, const NormBackward<T>& a,
-                        const NormFewGrid<T>& grid, cudaStream_t stream) {
-  LaunchKind kind;
-  if (grid.column_blocks > 0) kind.cluster = plan.blocks;
-  return LaunchAs(kind, NormFewKernel<T, kPacks, kCentre, kFromOutput>,
-                  CeilDiv(blocks, kind.cluster) * kind.cluster, plan.threads,
-                  FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), stream, a,
-                  grid);
-}
-
 // Whether dweight is corrected afterwards by the rows' residuals.
 template <bool kCentre, class T>
 bool NeedsCorrection(const NormBackward<T>& a) {
@@ -75,11 +64,17 @@ cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   NormFewGrid<T> grid;
   const int64_t blocks = FillGrid<kCentre>(plan, a, workspace, &grid);
-  const auto launch = a.from_output ? (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, true>
-                                                       : &LaunchFewAs<T, 4, kCentre, true>)
-                                    : (plan.packs == 2 ? &LaunchFewAs<T, 2, kCentre, false>
-                                                       : &LaunchFewAs<T, 4, kCentre, false>);
-  const cudaError_t error = launch(plan, blocks, a, grid, stream);
+  const int cluster = grid.column_blocks > 0 ? plan.blocks : 1;
+  const auto launch = [&](auto kernel) {
+    return LaunchAs({cluster}, kernel, CeilDiv(blocks, cluster) * cluster, plan.threads,
+                    FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), stream, a,
+                    grid);
+  };
+  const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
+    constexpr bool kFromOutput = decltype(from_output)::value;
+    return plan.packs == 2 ? launch(NormFewKernel<T, 2, kCentre, kFromOutput>)
+                           : launch(NormFewKernel<T, 4, kCentre, kFromOutput>);
+  });
   if (error != cudaSuccess) return error;
   return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
 }
@@ -97,10 +92,8 @@ cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
   const int64_t blocks = FillGrid<kCentre>(plan, a, workspace, &grid);
   grid.columns_split = plan.columns_split;
   grid.rows_split = plan.rows_split;
-  LaunchKind kind;
-  kind.cluster = plan.cluster;
   const cudaError_t error =
-      LaunchAs(kind, NormSmallKernel<T, kCentre>, blocks, NormSmallPolicy::kThreads,
+      LaunchAs({plan.cluster}, NormSmallKernel<T, kCentre>, blocks, NormSmallPolicy::kThreads,
                NormSmall<T, kCentre>::SharedBytes(plan), stream, a, grid);
   if (error != cudaSuccess) return error;
   return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
@@ -122,22 +115,6 @@ bool PlanWideFor(int64_t rows, int64_t cols, NormTraits traits, const DeviceLimi
         },
         plan);
   }
-}
-
-template <bool kCentre, bool kFromOutput, class T>
-cudaError_t LaunchWideInstance(const NormWidePlan& plan, const NormBackward<T>& a,
-                               const NormWideGrid<T>& grid, const DeviceLimits& limits,
-                               cudaStream_t stream) {
-  constexpr auto kernel = NormWideKernel<T, kCentre, kFromOutput>;
-  cudaError_t error = AllowAllShared<kernel>(limits);
-  if (error == cudaSuccess && !plan.grid && plan.slices > 8) error = AllowLargeClusters<kernel>();
-  if (error != cudaSuccess) return error;
-  LaunchKind kind;
-  kind.cluster = plan.grid ? 1 : plan.slices;
-  kind.cooperative = plan.grid;
-  return LaunchAs(kind, kernel, plan.units * plan.slices,
-                  plan.workers + NormWidePolicy::kOtherThreads, static_cast<size_t>(plan.shared),
-                  stream, a, grid);
 }
 
 // Where in the workspace the parts of the gradients of weight and bias are, in bytes: behind what
@@ -167,8 +144,16 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
     char* const memory = static_cast<char*>(workspace);
     grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;
     grid.parts = reinterpret_cast<ComputeType<T>*>(memory + WidePartsAt<T, kCentre>(plan));
-    return a.from_output ? LaunchWideInstance<kCentre, true>(plan, a, grid, limits, stream)
-                         : LaunchWideInstance<kCentre, false>(plan, a, grid, limits, stream);
+    return VisitBool(a.from_output, [&](auto from_output) {
+      constexpr auto kernel = NormWideKernel<T, kCentre, decltype(from_output)::value>;
+      cudaError_t error = AllowAllShared<kernel>(limits);
+      const bool large = !plan.grid && plan.slices > 8;
+      if (error == cudaSuccess && large) error = AllowLargeClusters<kernel>();
+      if (error != cudaSuccess) return error;
+      return LaunchAs({plan.grid ? 1 : plan.slices, plan.grid}, kernel, plan.units * plan.slices,
+                      plan.workers + NormWidePolicy::kOtherThreads,
+                      static_cast<size_t>(plan.shared), stream, a, grid);
+    });
   }
 }
 

@@ -125,6 +125,7 @@ struct TeamsLaunch {
   }
 };
 
+// Narrow rows of whole packs, and those of the lean kernel.
 template <class T, bool kCentre>
 cudaError_t LaunchNarrow(const TeamsLaunch<T, kCentre>& launch) {
   if constexpr (kManyPacks<T> == 2 && !kCentre) {
@@ -132,36 +133,36 @@ cudaError_t LaunchNarrow(const TeamsLaunch<T, kCentre>& launch) {
   }
   return launch.template Of<NormNarrowKernel<T, NormPolicy::kNarrowPacks, kCentre>>();
 }
-
-template <class W, bool kFromOutput, class T, bool kCentre>
-cudaError_t LaunchLeanOf(const TeamsLaunch<T, kCentre>& launch) {
-  const int packs = launch.plan.packs;
-  if constexpr (kManyPacks<T> == 2) {
-    if (packs == 2) return launch.template Of<NormLeanKernel<T, W, 2, kCentre, kFromOutput>>();
-    if (packs == 3) return launch.template Of<NormLeanKernel<T, W, 3, kCentre, kFromOutput>>();
-  }
-  return launch.template Of<NormLeanKernel<T, W, 4, kCentre, kFromOutput>>();
-}
 template <class T, bool kCentre>
 cudaError_t LaunchLean(const TeamsLaunch<T, kCentre>& launch) {
-  const bool from_output = launch.a.from_output;
-  if (launch.a.float_weight && sizeof(T) < 4) {
-    return from_output ? LaunchLeanOf<float, true>(launch) : LaunchLeanOf<float, false>(launch);
-  }
-  return from_output ? LaunchLeanOf<T, true>(launch) : LaunchLeanOf<T, false>(launch);
+  const auto with = [&](auto of_float, auto from_output, auto packs) {
+    using W = std::conditional_t<decltype(of_float)::value, float, T>;
+    constexpr auto kernel =
+        NormLeanKernel<T, W, decltype(packs)::value, kCentre, decltype(from_output)::value>;
+    return launch.template Of<kernel>();
+  };
+  return VisitBool(launch.a.float_weight && sizeof(T) < 4, [&](auto of_float) {
+    return VisitBool(launch.a.from_output, [&](auto from_output) {
+      const auto of = [&](auto packs) { return with(of_float, from_output, packs); };
+      if constexpr (kManyPacks<T> == 2) return VisitNumber<2, 3, 4>(launch.plan.packs, of);
+      return VisitNumber<4>(4, of);
+    });
+  });
 }
-
-template <bool kFromOutput, bool kAligned, class T, bool kCentre>
-cudaError_t LaunchInstance(const TeamsLaunch<T, kCentre>& launch) {
-  constexpr int kMany = kManyPacks<T>;
-  constexpr bool kOne = kAligned && (kFromOutput || !kHasNarrow<T>);
-  if (launch.plan.packs == 1) {
-    return launch.template Of<NormBackwardKernel<T, 1, kCentre, kFromOutput, kOne>>();
-  }
-  if (launch.plan.packs == kMany) {
-    return launch.template Of<NormBackwardKernel<T, kMany, kCentre, kFromOutput, kAligned>>();
-  }
-  return launch.template Of<NormBackwardKernel<T, 4, kCentre, kFromOutput, kAligned>>();
+// Other rows.
+template <class T, bool kCentre>
+cudaError_t LaunchInstance(const TeamsLaunch<T, kCentre>& launch, bool aligned) {
+  return VisitBool(launch.a.from_output, [&](auto from_output) {
+    return VisitBool(aligned, [&](auto of_packs) {
+      constexpr bool kFromOutput = decltype(from_output)::value;
+      return VisitNumber<1, kManyPacks<T>, 4>(launch.plan.packs, [&](auto packs) {
+        constexpr int kPacks = decltype(packs)::value;
+        constexpr bool kAligned =
+            decltype(of_packs)::value && (kPacks > 1 || kFromOutput || !kHasNarrow<T>);
+        return launch.template Of<NormBackwardKernel<T, kPacks, kCentre, kFromOutput, kAligned>>();
+      });
+    });
+  });
 }
 
 template <class Weight, class C>
@@ -229,10 +230,8 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
     if constexpr (sizeof(T) <= 4) {
       error = plan.narrow ? LaunchNarrow(launch) : LaunchLean(launch);
     }
-  } else if (a.from_output) {
-    error = lie.aligned ? LaunchInstance<true, true>(launch) : LaunchInstance<true, false>(launch);
   } else {
-    error = packs ? LaunchInstance<false, true>(launch) : LaunchInstance<false, false>(launch);
+    error = LaunchInstance(launch, a.from_output ? lie.aligned : packs);
   }
   if (error != cudaSuccess || grid.last) return error;
   return ReducePartsOf<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1,
