@@ -10,8 +10,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct AxisPolicy {
   static constexpr int kMaxThreads = 512;  // two such blocks per multiprocessor
@@ -213,5 +212,4 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   return plan;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

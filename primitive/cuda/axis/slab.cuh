@@ -30,8 +30,7 @@
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // How the threads that share columns merge what each has found: across the warps of a block
 // through shared memory, across the blocks of a cluster by stores that a barrier object of the
@@ -325,5 +324,4 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2) AxisSlabKernel(A a
   });
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -21,8 +21,7 @@
 #include "primitive/cuda/axis/span_copies.cuh"
 #include "primitive/cuda/axis/span_words.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The elements of a column that are a thread's: rows [0, rows) at at[i][row * step].
 template <class A, class T>
@@ -324,5 +323,4 @@ __global__ void __launch_bounds__(SpanBounds<T, kKind>::kThreads, SpanBounds<T, 
   copies.Out();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -17,8 +17,7 @@
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -240,5 +239,4 @@ class SpanCopies {
   bool one_, bulk_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -9,8 +9,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 inline constexpr int kSpanBatch = 4;      // rows: what a thread holds is a multiple
 inline constexpr int kSpanReadBatch = 8;  // that it reads at a time where it holds none
@@ -253,5 +252,4 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
          fits(t.most_parts, P::kMostBytes) || fits(t.most_parts, limits.shared_per_block);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

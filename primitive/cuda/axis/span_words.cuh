@@ -11,8 +11,7 @@
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // What a block has of the tensors, on chip: `slices`, and in each `more_rows` more than
 // s.ways * s.rows.
@@ -242,5 +241,4 @@ __device__ __forceinline__ void VisitSpanWords(const A& a, const AxisSpan& s,
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

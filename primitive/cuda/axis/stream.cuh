@@ -8,8 +8,7 @@
 
 #include "primitive/cuda/axis/slab.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 enum class AxisPhase { kGather, kWrite, kBoth };
 
@@ -100,5 +99,4 @@ __global__ void __launch_bounds__(AxisPolicy::kMaxThreads, 2)
   });
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

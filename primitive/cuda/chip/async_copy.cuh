@@ -14,8 +14,7 @@
 
 #include "primitive/cuda/chip/cluster.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The first `bytes` of 16 are copied, zeros take the place of the rest. The thread that waits for
 // the copy may read the slot; others after a barrier.
@@ -143,5 +142,4 @@ __device__ __forceinline__ void PrefetchBulk(const void* global, int bytes) {
                                                 : "memory");))
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

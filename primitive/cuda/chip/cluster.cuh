@@ -11,8 +11,7 @@
 #include <nv/target>
 #include <type_traits>
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 inline constexpr int kMaxClusterBlocks = 16;
 
@@ -169,5 +168,4 @@ class ClusterBarrier {
   uint32_t at_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -9,8 +9,7 @@
 #include "primitive/cuda/chip/cluster.cuh"
 #include "primitive/cuda/chip/group.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 class ClusterExchange {
  public:
@@ -160,5 +159,4 @@ class ClusterGather {
   bool together_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -5,8 +5,7 @@
 
 #include "primitive/cuda/chip/group.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // A sum with its rounding error beside it (Knuth's TwoSum, as in Neumaier's summation), so that
 // large terms of both signs may cancel and leave a small sum right. Integers need no such care.
@@ -48,5 +47,4 @@ struct MergeCompensated {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -9,8 +9,7 @@
 
 #include <type_traits>
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The type in which kernels compute: float for the 16-bit floats, else the type itself.
 template <class T>
@@ -55,5 +54,4 @@ __device__ __forceinline__ To ConvertTo(From x) {
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

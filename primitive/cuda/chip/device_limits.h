@@ -6,8 +6,7 @@
 
 #include <stdint.h>
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // What a launcher must know about the device; read once per device by the caller.
 struct DeviceLimits {
@@ -25,5 +24,4 @@ inline constexpr int kReservedSharedBytes = 1024;
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

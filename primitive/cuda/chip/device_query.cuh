@@ -10,8 +10,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 // Never launched: its attributes say of which architecture a device takes the code.
@@ -60,5 +59,4 @@ static cudaError_t QueryDeviceLimits(int device, DeviceLimits* limits) {
   return error != cudaSuccess ? error : restored;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

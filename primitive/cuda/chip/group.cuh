@@ -10,8 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kMaxWarps = 32;         // of a block
@@ -107,5 +106,4 @@ class Block {
   int phase_ = 0;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

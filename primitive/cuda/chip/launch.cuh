@@ -16,8 +16,7 @@
 #include "primitive/cuda/chip/device_query.cuh"
 #endif
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The largest grid along x. A kernel either loops over what such a grid does not cover, or says
 // that its grid covers all rows; then rows that fit in memory need fewer blocks, or the launcher
@@ -200,5 +199,4 @@ cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), d
 }
 
 }  // namespace internal
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

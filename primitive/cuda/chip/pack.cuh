@@ -9,8 +9,7 @@
 
 #include "primitive/cuda/chip/convert.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 inline constexpr int kPackBytes = 16;
 template <class T>
@@ -329,5 +328,4 @@ __device__ __forceinline__ Pack<To, N> GetAs(const StowedPack<T, N>& stowed) {
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/chip/pack.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // A pack in shared memory, moved in accesses of up to 16 bytes.
 template <class T, int N>
@@ -85,5 +84,4 @@ __device__ __forceinline__ Pack<T, N> ShiftedPackOnChip(const char* at, unsigned
   return pack;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

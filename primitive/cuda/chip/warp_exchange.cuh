@@ -11,8 +11,7 @@
 #include "primitive/cuda/chip/cluster.cuh"
 #include "primitive/cuda/chip/group.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // T: a plain struct of a multiple of 16 bytes, aligned to 16. Serves one exchange. kRows: 2 where
 // the warps work on two rows at once, of which each sends a value.
@@ -87,5 +86,4 @@ class WarpExchange {
   ClusterBarrier barrier_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

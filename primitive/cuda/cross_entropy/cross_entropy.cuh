@@ -22,8 +22,7 @@
 #include "primitive/cuda/cross_entropy/in_place.cuh"
 #include "primitive/cuda/cross_entropy/rows.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -384,5 +383,4 @@ cudaError_t LaunchReduceLoss(const C* loss, const int64_t* target, int64_t rows,
                 ignore_index, value, weight);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -7,8 +7,7 @@
 #include "primitive/cuda/cross_entropy/rows.cuh"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // A load that is issued where it stands: the compiler would put it off until the value is used.
 __device__ __forceinline__ int64_t LoadEarly(const int64_t* p) {
@@ -264,5 +263,4 @@ cudaError_t LaunchScaleRows(T* x, int64_t rows, int64_t cols, const ComputeType<
                 x, rows, cols, factor, stride, tasks);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -9,8 +9,7 @@
 #include "primitive/cuda/rows/row.cuh"
 #include "primitive/cuda/softmax/forward.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // MergePartials, without the deviation where there is no smoothing.
 template <bool kSmooth>
@@ -200,5 +199,4 @@ __global__ void CrossEntropyNoClassesKernel(CrossEntropyRows<T> p, const Compute
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

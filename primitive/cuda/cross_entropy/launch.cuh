@@ -6,8 +6,7 @@
 #include "primitive/cuda/cross_entropy/cross_entropy.cuh"
 #include "primitive/cuda/cross_entropy/launch.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 struct CrossEntropyOf {
@@ -65,5 +64,4 @@ struct CrossEntropyOf {
       &InPlace,        &Weight,  &Reduce,   &Scale};
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/chip/launch.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct CrossEntropyProblem {
   int64_t rows = 0, classes = 0, ignore_index = -100;
@@ -39,5 +38,4 @@ extern const CrossEntropyLaunchers kCrossEntropyBFloat16;
 extern const CrossEntropyLaunchers kCrossEntropyFloat32;
 extern const CrossEntropyLaunchers kCrossEntropyFloat64;
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -7,8 +7,7 @@
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 struct CrossEntropyRows {
@@ -136,5 +135,4 @@ __device__ __forceinline__ ComputeType<T> LossWithoutTarget(const CrossEntropyRo
   return target == p.ignore_index ? ComputeType<T>(0) : static_cast<ComputeType<T>>(NAN);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

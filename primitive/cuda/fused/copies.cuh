@@ -11,8 +11,7 @@
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/fused/plan.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Where the copies of an operand lie, in bytes from one to the next, and from the first to column 0
 // of that for rows of `pack` elements in a pack whose first boundary is at column `head`: the pack
@@ -44,5 +43,4 @@ __device__ __forceinline__ A BesideRow(const A& a, int head) {
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -9,8 +9,7 @@
 
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // a / b and the square root. In float32 by the hardware, off by 2 units in the last place at most,
 // infinities, NaN and subnormal numbers included: as IEEE has them they take ten instructions and a
@@ -101,5 +100,4 @@ __device__ __forceinline__ Pack<double, N> Tanh(Pack<double, N> x) {
   return x;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -11,8 +11,7 @@
 #include "primitive/cuda/fused/copies.cuh"
 #include "primitive/cuda/fused/whole.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // What a lane has of a row of whole packs: every kLanes'th pack.
 template <int N_, int kLanes_, int kPacks_, bool kFull>
@@ -273,5 +272,4 @@ __global__ void __launch_bounds__(kLaneThreads, kResident)
   RunLanes<OddLanes<N, kLanes, kPacks, kCopied>, kStays>(a, rows, cols);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -10,8 +10,7 @@
 #include "primitive/cuda/fused/odd_policy.h"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // kernel<arguments, A>; a bool is true or false.
 template <class... T>
@@ -81,5 +80,4 @@ inline std::string KernelName(const RowPlan& plan) {
   return KernelInstance("RowStreamedKernel", false);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

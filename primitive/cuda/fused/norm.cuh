@@ -7,8 +7,7 @@
 #include "primitive/cuda/fused/whole.cuh"
 #include "primitive/cuda/norms/forward.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <bool kCentre, class Load, class Store>
 class HeldRow<NormRow<kCentre, Load, Store>> {
@@ -119,5 +118,4 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   PivotSums<C> sums_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

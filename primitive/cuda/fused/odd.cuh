@@ -11,8 +11,7 @@
 #include "primitive/cuda/fused/copies.cuh"
 #include "primitive/cuda/fused/wide.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // PacksOfShare of such a row, and maybe a column outside packs. Threads have all kPacks packs but
 // the last one.
@@ -77,5 +76,4 @@ __global__ void __launch_bounds__(kThreads, kResident)
   Blocks::Run(beside, row, rows, held, odd_wide_shared);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -8,8 +8,7 @@
 
 #include "primitive/cuda/fused/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct FusedOddPolicy {
   static constexpr int kSmallPacks = 12;  // 16-bit rows of so few packs go in packs of 4
@@ -150,5 +149,4 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   return held.resident > 0;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

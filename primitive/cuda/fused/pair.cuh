@@ -9,8 +9,7 @@
 #include "primitive/cuda/fused/odd.cuh"
 #include "primitive/cuda/fused/wide.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // A thread's packs of both rows: their inputs as they lie in memory, of which the values are
 // computed at each visit, beside operands in shared memory.
@@ -201,5 +200,4 @@ __global__ void __launch_bounds__(kThreads, kResident)
   RunPair<Blocks::kParts>(beside, both, pair, odd_pair_shared);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

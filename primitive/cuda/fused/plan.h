@@ -7,8 +7,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 inline constexpr int kFusedPackBytes = 16;
 inline constexpr int kFusedPartBytes = 16;    // that each warp sends (HeldRow::Part)
@@ -230,5 +229,4 @@ inline bool PlanShares(int64_t packs, const HeldTraits& t, const DeviceLimits& l
   return true;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/fused/plan.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct FusedPolicy {
   static constexpr int64_t kMaxRows = (1 << 27) - 1;  // clusters of 16 blocks in a grid
@@ -168,5 +167,4 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
   return true;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -30,8 +30,7 @@
 #include "primitive/cuda/rows/io.cuh"
 #include "primitive/cuda/rows/registers.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // In place of a Load functor: the algorithm is given its values.
 template <class C>
@@ -255,5 +254,4 @@ struct BlockShape<FusedRow<Base, Elements, kAgain>> : BlockBounds<typename Base:
   static constexpr int kPacks = RowPolicy::kBlockPacks / (kLean ? 1 : 2);
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

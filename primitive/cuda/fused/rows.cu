@@ -6,8 +6,7 @@
 #include "primitive/cuda/fused/rows_launch.h"
 #include "primitive/cuda/rows/streamed.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace {
 
 template <class T>
@@ -126,5 +125,4 @@ cudaError_t CopyFusedOperands(const FusedCopies& copies, cudaStream_t stream) {
   return cudaGetLastError();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -8,8 +8,7 @@
 #include "primitive/cuda/fused/policy.h"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct FusedRowsProblem {
   int64_t rows, cols;
@@ -58,5 +57,4 @@ cudaError_t LoadFusedRows(const void* image, const char* name, const void** kern
 cudaError_t PrepareFusedRows(const FusedRowsLaunch& launch, const DeviceLimits& limits, bool* fits);
 cudaError_t LaunchFusedRows(const FusedRowsLaunch& launch, void** args, cudaStream_t stream);
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 #include "primitive/cuda/fused/whole.cuh"
 #include "primitive/cuda/softmax/forward.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <bool kLog, class Load, class Store>
 class HeldRow<SoftmaxRow<kLog, Load, Store>> {
@@ -112,5 +111,4 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   RowExponential<C> exp_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

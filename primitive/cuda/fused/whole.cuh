@@ -21,8 +21,7 @@
 #include "primitive/cuda/fused/policy.h"
 #include "primitive/cuda/fused/row.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class Base>
 class HeldRow;
@@ -277,5 +276,4 @@ __global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
   });
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

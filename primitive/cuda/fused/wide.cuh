@@ -9,8 +9,7 @@
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/fused/whole.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Packs of values in a thread's own places of shared memory, which no other thread reads.
 template <class C, int N, int kThreads>
@@ -307,5 +306,4 @@ __global__ void __launch_bounds__(kThreads, kResident)
   Blocks::Run(a, internal::ClusterIndex(), rows, held, wide_shared);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -8,8 +8,7 @@
 #include "primitive/cuda/norms/policy.h"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // sum = x + residual, a block per row, or per `chunk` columns of what is then a single row.
 template <class T>
@@ -55,5 +54,4 @@ cudaError_t LaunchAdd(NormForward<T> a, T* sum, cudaStream_t stream) {
 }
 
 }  // namespace internal
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 #include "primitive/cuda/norms/held.cuh"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // kCentre: layer_norm.
 template <bool kCentre, class Load_, class Store_>
@@ -153,5 +152,4 @@ struct NormRow : NormTensors<Load_, Store_> {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -12,8 +12,7 @@
 #include "primitive/cuda/norms/forward_wide.cuh"
 #include "primitive/cuda/rows/row.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -310,5 +309,4 @@ cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStre
 }
 
 }  // namespace internal
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -10,8 +10,7 @@
 #include "primitive/cuda/norms/whole_policy.h"
 #include "primitive/cuda/rows/shifted.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // kPacks packs of a lane and the word behind them, of words of 16 bytes that lie a warp's words
 // apart, as rows/shifted.cuh has them.
@@ -271,5 +270,4 @@ __global__ void __launch_bounds__(NormOddPolicy::kThreads, NormOddPolicy::kBlock
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

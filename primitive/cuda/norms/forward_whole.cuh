@@ -11,8 +11,7 @@
 #include "primitive/cuda/chip/warp_exchange.cuh"
 #include "primitive/cuda/norms/whole_row.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The squares that the warps of a block found in a row, in shared memory.
 template <class C, int kWarps>
@@ -174,5 +173,4 @@ __global__ void __launch_bounds__(NormWholePolicy::kWholeThreads<T>,
   });
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

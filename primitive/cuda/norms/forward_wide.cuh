@@ -8,8 +8,7 @@
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/norms/forward_whole.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Shared memory for the packs of a block's slice.
 constexpr __host__ __device__ int SlicedBytes(int threads) {
@@ -287,5 +286,4 @@ __global__ void __launch_bounds__(NormStagedPolicy::kThreads, NormStagedPolicy::
   part.Store(MergeParts<false>(exchange.Receive(), Exchange::values(), p.share));
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -8,8 +8,7 @@
 #include "primitive/cuda/norms/sums.cuh"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class A, bool kCluster, class>
 struct ShiftedShape;  // rows/shifted.cuh
@@ -367,5 +366,4 @@ struct ShiftedShape<NormHeldRow<kCentre, Load, Store, kStow>, kCluster, void> {
   static constexpr int kBlocks = kStow && kCluster ? 3 : 2;  // per SM
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

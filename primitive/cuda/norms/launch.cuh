@@ -6,8 +6,7 @@
 #include "primitive/cuda/norms/launch.h"
 #include "primitive/cuda/norms/norm.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T, bool kCentre>
 cudaError_t LaunchNormOf(const NormProblem& p, const NormForwardPointers& pointers, void* workspace,
@@ -60,5 +59,4 @@ constexpr NormLaunchers MakeNormLaunchers() {
           &LaunchNormOf<T, kCentre>, &LaunchNormBackwardOf<T, kCentre>};
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/chip/launch.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct NormProblem {
   int64_t rows = 0, cols = 0, x_stride = 0;
@@ -40,5 +39,4 @@ extern const NormLaunchers kLayerNormBFloat16, kRmsNormBFloat16;
 extern const NormLaunchers kLayerNormFloat32, kRmsNormFloat32;
 extern const NormLaunchers kLayerNormFloat64, kRmsNormFloat64;
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

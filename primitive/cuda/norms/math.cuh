@@ -15,8 +15,7 @@
 #include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/chip/pack.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Rows of x lie x_stride elements apart, all else is dense; pointers are aligned to their element.
 // Only x and y are required. With a residual, x + residual is what is normalised, and `sum`
@@ -286,5 +285,4 @@ struct PaddedRow {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

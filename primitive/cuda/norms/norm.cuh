@@ -25,8 +25,7 @@
 #include "primitive/cuda/norms/backward/launch.cuh"
 #include "primitive/cuda/norms/forward_launch.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Bytes of workspace, aligned to 16, that LaunchNorm can make use of; often none.
 template <class T, bool kCentre>
@@ -56,5 +55,4 @@ cudaError_t LaunchNormOf(const Load& load, const Store& store,
   return LaunchRows(row, rows, cols, limits, stream, workspace);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -11,8 +11,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -162,5 +161,4 @@ inline void FillDevice(int64_t rows, const DeviceLimits& limits, NormPlan* plan)
   if (plan->units > limits.multiprocessors) plan->units = limits.multiprocessors;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

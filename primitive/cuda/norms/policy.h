@@ -18,8 +18,7 @@
 
 #include "primitive/cuda/norms/plan.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Blocks of narrow rows: their threads, and how many of them a multiprocessor has registers for.
 struct NarrowShape {
@@ -238,5 +237,4 @@ NormPlan PlanNormBackward(int64_t rows, int64_t cols, const NormTraits& t,
   return plan;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

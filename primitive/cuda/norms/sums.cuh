@@ -10,8 +10,7 @@
 #include "primitive/cuda/norms/math.cuh"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // What some columns come to: their count, their mean as a sum of two, and the squares of their
 // distances from it. rms_norm: the squares alone.
@@ -205,5 +204,4 @@ struct NormTensors {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -8,8 +8,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct NormWholePolicy {
   // A forward over rows of whole packs, by measurement on an H200. Several packs per lane before
@@ -234,5 +233,4 @@ inline bool PlanNormOdd(int64_t rows, int64_t packs, int most_blocks, int most_b
   return plan->bytes <= most_bytes;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -7,8 +7,7 @@
 #include "primitive/cuda/norms/sums.cuh"
 #include "primitive/cuda/norms/whole_policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 struct NormWhole {
@@ -272,5 +271,4 @@ class NormWholeRow {
   Values held_[kHold ? kPacks : 1];
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

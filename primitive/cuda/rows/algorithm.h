@@ -14,8 +14,7 @@
 
 #include <type_traits>
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct RowOffers {
   enum : unsigned {
@@ -109,5 +108,4 @@ struct CheckedRow {
 template <class A, unsigned kOffer>
 inline constexpr bool Offers = (internal::CheckedRow<A>::kOffers & kOffer) != 0;
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

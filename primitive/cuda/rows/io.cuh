@@ -30,8 +30,7 @@
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/rows/algorithm.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // How rows lie within 16 bytes: the first one, and each one relative to the one before.
 struct RowAlignment {
@@ -231,5 +230,4 @@ __host__ __device__ constexpr int ExtrasPerThread(int members) {
   return (2 * (N - 1) + members - 1) / members;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

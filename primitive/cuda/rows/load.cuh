@@ -8,8 +8,7 @@
 #include "primitive/cuda/rows/algorithm.h"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 template <int kRound, class A>
@@ -153,5 +152,4 @@ __device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& spa
 }
 
 }  // namespace internal
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

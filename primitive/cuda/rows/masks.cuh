@@ -12,8 +12,7 @@
 
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Division of 0 <= n < 2^31 (2^63) by an invariant number: (umulhi(n, multiplier) + n) >> shift
 // (Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994).
@@ -265,5 +264,4 @@ __device__ __forceinline__ void HideFrom(StowedPack<T, N>& x, Column left, T fil
   x = StowedPack<T, N>::Of(Kept(x.Get(), keep, fill));
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

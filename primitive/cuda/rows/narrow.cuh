@@ -8,8 +8,7 @@
 #include "primitive/cuda/rows/load.cuh"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -379,5 +378,4 @@ cudaError_t LaunchWords(const A& a, int64_t rows, int64_t cols, cudaStream_t str
 
 }  // namespace internal
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -8,8 +8,7 @@
 #include "primitive/cuda/rows/narrow.cuh"
 #include "primitive/cuda/rows/whole.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -256,5 +255,4 @@ cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream
 
 }  // namespace internal
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

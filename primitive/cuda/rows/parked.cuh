@@ -11,8 +11,7 @@
 #include "primitive/cuda/rows/narrow_launch.cuh"
 #include "primitive/cuda/rows/whole.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 // A thread's packs that wait in shared memory; `first` is the first of them, `end` that of another.
@@ -177,5 +176,4 @@ cudaError_t LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const Dev
 }
 
 }  // namespace internal
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -15,8 +15,7 @@
 
 #include "primitive/cuda/chip/device_limits.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct RowPolicy {
   static constexpr int kGroupThreads = 128;  // 4 warps: many small blocks fill an SM evenly
@@ -281,5 +280,4 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   return chunks > 1 ? tiers.Grid(chunks) : tiers.Wide();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

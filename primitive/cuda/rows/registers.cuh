@@ -8,8 +8,7 @@
 #include "primitive/cuda/rows/load.cuh"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 // Threads whose row is whole: the rounds leave nothing to merge.
@@ -192,5 +191,4 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

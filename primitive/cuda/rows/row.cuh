@@ -68,8 +68,7 @@
 #include "primitive/cuda/rows/shifted.cuh"
 #include "primitive/cuda/rows/streamed.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Bytes of workspace, aligned to 16, that rows x cols can make use of; often none.
 template <class A>
@@ -237,5 +236,4 @@ cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimit
   return internal::LaunchRowsAs<false>(a, rows, cols, limits, stream, workspace);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -11,8 +11,7 @@
 #include "primitive/cuda/rows/narrow.cuh"
 #include "primitive/cuda/rows/registers.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 // What a warp's lanes do together: lane i holds word i + 32 * k of kPacks * 32 and lane 0 the one
@@ -242,5 +241,4 @@ cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, int64_t rows, i
 
 }  // namespace internal
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

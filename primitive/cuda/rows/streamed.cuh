@@ -12,8 +12,7 @@
 #include "primitive/cuda/rows/load.cuh"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Doubles need more registers: fewer threads, fewer blocks.
 template <class A>
@@ -248,5 +247,4 @@ __global__ void __launch_bounds__(RowPolicy::kGridThreads, 1)
   internal::Write<true>(a, range, kept, total);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -10,8 +10,7 @@
 #include "primitive/cuda/rows/registers.cuh"
 #include "primitive/cuda/rows/whole_policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 // The algorithm as the kernels with registers to spare run it (rows/row.cuh).
@@ -203,5 +202,4 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   whole.Finish(a, row, true, part == 0 && rank == 0, team);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

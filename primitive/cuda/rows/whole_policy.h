@@ -10,8 +10,7 @@
 #include "primitive/cuda/chip/device_limits.h"
 #include "primitive/cuda/rows/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <int kPacks_, int kThreads_, int kBlocks_, bool kCluster_ = false>
 struct WholeShape {
@@ -210,5 +209,4 @@ WholePlan ChooseWholePlan(const WholeProblem& p, const DeviceLimits& limits,
   return ParkedPlan(p, most_blocks(WholeKernel::kParked), limits);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

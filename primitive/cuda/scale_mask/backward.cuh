@@ -12,8 +12,7 @@
 #include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/rows/masks.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 struct ScaleMaskBackwardRow {
@@ -146,5 +145,4 @@ struct ScaleMaskBackwardRow {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

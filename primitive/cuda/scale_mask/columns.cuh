@@ -10,8 +10,7 @@
 #include "primitive/cuda/scale_mask/rows.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 namespace internal {
 
 // What a lane's columns hold, kLanes apart: scores, of which `left` columns on from the first are
@@ -103,5 +102,4 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

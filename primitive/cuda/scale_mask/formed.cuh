@@ -10,8 +10,7 @@
 #include "primitive/cuda/scale_mask/rows.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // kAligned: packs of x, y and the mask alike are aligned. kPack_: columns of a pack.
 template <class T, class Index, bool kAligned, int kPack_ = kPackSize<T>>
@@ -238,5 +237,4 @@ struct FormedMaskRow {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

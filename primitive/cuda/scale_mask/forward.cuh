@@ -24,8 +24,7 @@
 #include "primitive/cuda/scale_mask/rows.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 __device__ __forceinline__ T LowestOf() {
@@ -326,5 +325,4 @@ struct ScaleMaskRow {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

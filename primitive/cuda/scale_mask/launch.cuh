@@ -6,8 +6,7 @@
 #include "primitive/cuda/scale_mask/launch.h"
 #include "primitive/cuda/scale_mask/scale_mask_softmax.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 constexpr ScaleMaskLaunchers MakeScaleMaskLaunchers() {
@@ -25,5 +24,4 @@ constexpr ScaleMaskLaunchers MakeScaleMaskLaunchers() {
           }};
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

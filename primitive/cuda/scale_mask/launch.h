@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/chip/launch.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 enum class ScaleMaskKind { kNone, kBool, kAdditive };
 
@@ -36,5 +35,4 @@ extern const ScaleMaskLaunchers kScaleMaskBFloat16;
 extern const ScaleMaskLaunchers kScaleMaskFloat32;
 extern const ScaleMaskLaunchers kScaleMaskFloat64;
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

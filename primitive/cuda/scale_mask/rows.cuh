@@ -7,8 +7,7 @@
 #include "primitive/cuda/rows/masks.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 enum class MaskType { kNone, kBool, kOwn, kWide };  // of x's own type; of the compute type
 
@@ -103,5 +102,4 @@ struct MaskedRows {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -23,8 +23,7 @@
 #include "primitive/cuda/scale_mask/forward.cuh"
 #include "primitive/cuda/scale_mask/launch.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Which kernel serves which rows, by the measurements in docs/lab/40-tuning-narrow-rows.md.
 struct ScaleMaskPolicy {
@@ -250,5 +249,4 @@ cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y
                 stream, row, p.rows, p.cols);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -11,8 +11,7 @@
 #include "primitive/cuda/rows/policy.h"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // What one element adds to the row's sum, and its gradient once the sum is known.
 template <bool kLog, class C>
@@ -151,5 +150,4 @@ struct SoftmaxBackwardRow {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -7,8 +7,7 @@
 #include "primitive/cuda/rows/policy.h"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <bool kLog, class Load_, class Store_,
           bool kReplace = (sizeof(ComputeType<typename Store_::Element>) == 8),
@@ -196,5 +195,4 @@ struct SoftmaxRow {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -26,8 +26,7 @@
 #include "primitive/cuda/rows/masks.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // What a Load gives, in the compute type.
 template <class Load>
@@ -221,5 +220,4 @@ struct DropoutStore {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

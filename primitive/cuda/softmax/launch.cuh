@@ -7,8 +7,7 @@
 #include "primitive/cuda/softmax/launch.h"
 #include "primitive/cuda/softmax/softmax.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 size_t SoftmaxWorkspace(const SoftmaxProblem& p, const DeviceLimits& limits) {
@@ -62,5 +61,4 @@ constexpr SoftmaxLaunchers MakeSoftmaxLaunchers() {
   return {&SoftmaxWorkspace<T>, &SoftmaxForward<T>, &SoftmaxBackward<T>};
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/chip/launch.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // See SoftmaxShape: where inner is 1, the rows of the inputs lie so far apart. to_float32: of a
 // 16-bit x, for the forward alone; inner is 1.
@@ -30,5 +29,4 @@ extern const SoftmaxLaunchers kSoftmaxBFloat16;
 extern const SoftmaxLaunchers kSoftmaxFloat32;
 extern const SoftmaxLaunchers kSoftmaxFloat64;
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

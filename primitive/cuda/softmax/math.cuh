@@ -7,8 +7,7 @@
 #include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/chip/pack.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class C>
 __device__ __forceinline__ C MinusInfinity() {
@@ -196,5 +195,4 @@ __device__ __forceinline__ OnlineSum<C, kBase2> ReduceLanes(const OnlineSum<C, k
   return {max, ReduceLanes<kLanes>(v.sum * weight, Plus{})};
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

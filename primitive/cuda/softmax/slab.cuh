@@ -10,8 +10,7 @@
 #include "primitive/cuda/softmax/backward.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The larger of every two elements; a NaN loses.
 template <class T, int N>
@@ -253,5 +252,4 @@ struct SoftmaxBackwardSlab {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

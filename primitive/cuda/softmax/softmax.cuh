@@ -19,8 +19,7 @@
 #include "primitive/cuda/softmax/backward.cuh"
 #include "primitive/cuda/softmax/forward.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Bytes of workspace that rows x cols elements of T can make use of, forward or backward.
 template <class T>
@@ -50,5 +49,4 @@ cudaError_t LaunchSoftmaxBackward(const Load& y, const Load& dy, const Store& dx
                     workspace);
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -11,8 +11,7 @@
 #include "primitive/cuda/norms/backward/team.cuh"
 #include "primitive/cuda/norms/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T>
 struct NormColumnsGrid {
@@ -269,5 +268,4 @@ cudaError_t LaunchNormColumns(const NormColumnsPlan& plan, const NormBackward<T>
 }
 
 }  // namespace internal
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -19,8 +19,7 @@
 #include "primitive/cuda/norms/backward/few_policy.h"
 #include "primitive/cuda/norms/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // How a launch's blocks are shared out. Rows are whole packs; every row of every tensor, weight and
 // bias start at multiples of 16 bytes; dx is not dy.
@@ -306,5 +305,4 @@ __global__ void __launch_bounds__(NormFewPolicy::kThreads, kFewBlocks<T, kPacks>
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

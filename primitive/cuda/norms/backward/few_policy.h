@@ -9,8 +9,7 @@
 
 #include "primitive/cuda/norms/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 struct NormFewPolicy {
   static constexpr int kThreads = 256;
@@ -155,5 +154,4 @@ inline bool PlanSmall(int64_t rows, int64_t cols, const NormTraits& t, const Dev
   return true;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -10,8 +10,7 @@
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/wide.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 namespace internal {
 
@@ -159,5 +158,4 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
 
 }  // namespace internal
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

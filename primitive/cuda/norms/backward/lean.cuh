@@ -13,8 +13,7 @@
 #include "primitive/cuda/norms/backward/parts.cuh"
 #include "primitive/cuda/norms/backward/team.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T, class W, int kPacks, bool kCentre, bool kFromOutput>
 class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
@@ -307,5 +306,4 @@ __global__ void __launch_bounds__(NormPolicy::kThreads, 1)
   NormLeanTeam<T, W, kPacks, kCentre, kFromOutput>(a, grid, team_memory).Run();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

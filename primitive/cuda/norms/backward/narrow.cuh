@@ -8,8 +8,7 @@
 
 #include "primitive/cuda/norms/backward/parts.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T, int kPacks, bool kCentre>
 class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
@@ -165,5 +164,4 @@ __global__ void __launch_bounds__(ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kC
   NormNarrowTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -6,8 +6,7 @@
 
 #include "primitive/cuda/norms/backward/team.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Where a launch's teams are, how they get their rows' sums and where they leave their parts.
 template <class T, bool kCentre>
@@ -205,5 +204,4 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

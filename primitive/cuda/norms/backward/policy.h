@@ -9,8 +9,7 @@
 
 #include "primitive/cuda/norms/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Rows that are no whole packs.
 struct NormColumnsPolicy {
@@ -241,5 +240,4 @@ inline int64_t MostNormSumBytes(int64_t rows, int64_t cols, int64_t bytes, const
   return CeilDiv(first > slices ? first : slices, 16) * 16;
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

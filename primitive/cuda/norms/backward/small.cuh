@@ -11,8 +11,7 @@
 #include "primitive/cuda/chip/cluster_exchange.cuh"
 #include "primitive/cuda/norms/backward/few.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // How a launch's blocks are shared out. dx is neither dy nor x.
 template <class T>
@@ -318,5 +317,4 @@ __global__ void __launch_bounds__(NormSmallPolicy::kThreads,
   }
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

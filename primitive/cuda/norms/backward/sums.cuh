@@ -10,8 +10,7 @@
 #include "primitive/cuda/norms/math.cuh"
 #include "primitive/cuda/norms/policy.h"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Packs [begin, end) of a row. kAligned: those of x start at multiples of 16 bytes, as dy's do.
 template <bool kAligned, class T, bool kCentre>
@@ -309,5 +308,4 @@ cudaError_t LaunchExact(const NormBackward<T>& a, const DeviceLimits& limits, cu
 
 }  // namespace internal
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -15,8 +15,7 @@
 #include "primitive/cuda/norms/policy.h"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // Sums of several values over a team of warps. A lane adds up one of them: which, changes with each
 // step of the first few, so that they share the shuffles.
@@ -302,5 +301,4 @@ class NormTeam {
   int64_t extra_;   // its column outside of packs, or -1
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -7,8 +7,7 @@
 
 #include "primitive/cuda/norms/backward/parts.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T, int kPacks, bool kCentre, bool kFromOutput, bool kAligned>
 class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
@@ -325,5 +324,4 @@ __global__ void __launch_bounds__(MostNormThreads(kPacks, kAligned), 1)
   NormBackwardTeam<T, kPacks, kCentre, kFromOutput, kAligned>(a, grid, team_memory).Run();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -19,8 +19,7 @@
 #include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/backward/wide_block.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 template <class T, bool kCentre, bool kFromOutput>
 class NormWide : NormWideBlock<T, kCentre, kFromOutput> {
@@ -328,5 +327,4 @@ __global__ void __launch_bounds__(NormWidePolicy::kMaxWorkers + NormWidePolicy::
   NormWide<T, kCentre, kFromOutput>(a, grid, wide_memory).Run();
 }
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

@@ -11,8 +11,7 @@
 #include "primitive/cuda/norms/backward/wide_exchange.cuh"
 #include "primitive/cuda/norms/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // How a launch's blocks share out the work.
 template <class T>
@@ -351,5 +350,4 @@ class NormWideBlock {
   }
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda

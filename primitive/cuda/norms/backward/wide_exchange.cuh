@@ -15,8 +15,7 @@
 #include "primitive/cuda/norms/backward/policy.h"
 #include "primitive/cuda/norms/math.cuh"
 
-namespace oneflow_lite {
-namespace cuda {
+namespace oneflow_lite::cuda {
 
 // The first kSums of a Sums are exchanged: 4-byte numbers.
 template <class Sums, int kSums>
@@ -107,5 +106,4 @@ class NormSliceExchange {
   const int slice_, slices_;
 };
 
-}  // namespace cuda
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::cuda
