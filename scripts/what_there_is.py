@@ -27,7 +27,8 @@ the package, and a test compares them.
 """
 MODULES = ["amp", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler",
            "optim.swa_utils", "autograd", "autograd.functional", "linalg", "special", "cuda",
-           "cuda.amp", "utils", "utils.data", "utils.checkpoint", "fuse", "profiler"]  # fmt: skip
+           "cuda.amp", "utils", "utils.data", "utils.checkpoint", "fuse", "profiler",
+           "random"]  # fmt: skip
 NOT = """\
 ## What is not there
 

@@ -35,6 +35,7 @@ from oneflow_lite import (
     ops,
     optim,
     profiler,
+    random,
     sbp,
     special,
     utils,
@@ -83,6 +84,7 @@ from oneflow_lite._typed_tensors import TYPES as _TYPES
 from oneflow_lite.amp import autocast, get_autocast_dtype, is_autocast_enabled
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
 from oneflow_lite.custom_op import load_library, register_op
+from oneflow_lite.random import get_rng_state, initial_seed, seed, set_rng_state
 
 __config__ = Config()
 __version__ = __config__["version"]
@@ -147,6 +149,7 @@ __all__ += [
 __all__ += ["placement", "sbp"]  # global tensors
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
+__all__ += ["get_rng_state", "initial_seed", "random", "seed", "set_rng_state"]
 __all__ += ["distributed"]  # noqa: F405  (so it does)
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
@@ -156,7 +159,7 @@ __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_
 newaxis = None  # of an index: a new dim of size 1
 # A star import brings functions of Python's names (abs, max, sum), but must not hide its types.
 __all__ += [name for name in dir(_C) if not name.startswith(("_", *_elsewhere))]
-_not_by_star = ("bool", "float", "int", "slice")
+_not_by_star = ("bool", "float", "int", "random", "slice")
 __all__ = [name for name in __all__ if name not in _not_by_star]
 _absent, _shown = _public_face(__name__)
 

@@ -20,6 +20,7 @@ from oneflow_lite import nn as nn
 from oneflow_lite import ops as ops
 from oneflow_lite import optim as optim
 from oneflow_lite import profiler as profiler
+from oneflow_lite import random as random
 from oneflow_lite import sbp as sbp
 from oneflow_lite import special as special
 from oneflow_lite import utils as utils
@@ -500,6 +501,10 @@ from oneflow_lite.custom_op import register_op as register_op
 from oneflow_lite.nn.functional import cosine_similarity as cosine_similarity
 from oneflow_lite.op_check import check_op as check_op
 from oneflow_lite.op_check.outcome import CheckError as CheckError
+from oneflow_lite.random import get_rng_state as get_rng_state
+from oneflow_lite.random import initial_seed as initial_seed
+from oneflow_lite.random import seed as seed
+from oneflow_lite.random import set_rng_state as set_rng_state
 
 BFloat16Tensor = Tensor
 BoolTensor = Tensor

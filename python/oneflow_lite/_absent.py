@@ -208,12 +208,8 @@ ABSENT = [
     }, "compose it of functions; autograd differentiates the composition"),
     Absent("attention as one function", {"nn.functional": "multi_head_attention_forward"},
            "nn.MultiheadAttention or nn.functional.scaled_dot_product_attention"),
-    Absent("states of random numbers", {
-        "": "random seed initial_seed get_rng_state set_rng_state",
-        "cuda": "random seed seed_all initial_seed get_rng_state get_rng_state_all set_rng_state "
-                "set_rng_state_all default_generators manual_seed manual_seed_all",
-    }, "flow.manual_seed seeds all devices; flow.default_generator(device) has get_state and "
-       "set_state"),
+    Absent("other ways to random numbers' states", {"cuda": "random default_generators"},
+           "flow.random and the functions of its names in flow.cuda, or flow.default_generator"),
     Absent("switches", {
         "": "backends "
             "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "

@@ -18,6 +18,17 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
 from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
+from oneflow_lite.cuda._random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from oneflow_lite.cuda.graphed import graphed_step
 
 __all__ = [
@@ -26,6 +37,8 @@ __all__ = [
     "is_available",
     "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",
     "reset_peak_memory_stats", "set_device", "stream", "synchronize",
+    "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed",
+    "seed_all", "set_rng_state", "set_rng_state_all",
 ]  # fmt: skip
 
 _Device = device | str | int | None

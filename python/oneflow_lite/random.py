@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The default generators: seeds, and states that can be kept and taken up again.
+
+>>> state = flow.get_rng_state()  # may be saved with a checkpoint
+>>> x = flow.rand(3)
+>>> flow.set_rng_state(state)
+>>> flow.equal(flow.rand(3), x)
+True
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._absent import public_face
+from oneflow_lite._oneflow_lite import Generator, Tensor, from_numpy, uint8
+from oneflow_lite._process import manual_seed
+
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+_BYTES = 16  # the seed and the place in its sequence, two numbers of 64 bits
+
+
+def state_of(generator: Generator) -> Tensor:
+    """The state of a generator as a tensor of bytes on the CPU."""
+    return from_numpy(np.array(generator.get_state(), dtype="<u8").view(np.uint8))
+
+
+def take_up(name: str, generator: Generator, state: Tensor) -> None:
+    """Lets a generator go on from a state; ``name`` is the function's, for the errors."""
+    if not isinstance(state, Tensor):
+        raise TypeError(f"{name}(): new_state must be a Tensor, not {type(state).__name__}")
+    if state.dtype is not uint8 or state.shape != (_BYTES,):
+        raise ValueError(f"{name}(): new_state must be what get_rng_state() gave, {_BYTES} numbers "
+                         f"of uint8, not a tensor of shape {list(state.shape)} and dtype "
+                         f"{state.dtype}")  # fmt: skip
+    first, place = state.cpu().numpy().view("<u8").tolist()
+    generator.set_state((first, place))
+
+
+def get_rng_state() -> Tensor:
+    """The state of the CPU's default generator: 16 numbers of uint8."""
+    return state_of(_ext.default_generator("cpu"))
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Goes on from a state of the CPU's default generator.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is nothing that :func:`get_rng_state` gave.
+    """
+    take_up("set_rng_state", _ext.default_generator("cpu"), new_state)
+
+
+def initial_seed() -> int:
+    """The seed of the CPU's default generator."""
+    return _ext.default_generator("cpu").initial_seed()
+
+
+def drawn_seed() -> int:
+    """A seed that nobody can tell beforehand."""
+    return int.from_bytes(os.urandom(8), "little")
+
+
+def seed() -> int:
+    """Seeds the generators of all devices by chance; gives the seed."""
+    return manual_seed(drawn_seed()).initial_seed()
+
+
+@contextmanager
+def fork_rng(devices: Iterable[int] | None = None, enabled: bool = True) -> Iterator[None]:
+    """Within, random numbers are drawn that leave the default generators as they were.
+
+    Parameters
+    ----------
+    devices : iterable of int, optional
+        The GPUs whose generators are kept, too; all where None.
+    enabled : bool
+        False: nothing is kept.
+    """
+    if not enabled:
+        yield
+        return
+    gpus = range(_ext.cuda_device_count()) if devices is None else devices
+    generators = [_ext.default_generator(d) for d in ("cpu", *(f"cuda:{gpu}" for gpu in gpus))]
+    states = [generator.get_state() for generator in generators]
+    try:
+        yield
+    finally:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = public_face(__name__)
