@@ -60,10 +60,10 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
   // What is written may not be read again.
-  if (places.storage() == self.storage()) {
+  if (places.storage()->Overlaps(*self.storage())) {
     OFL_ASSIGN_OR_RETURN(places, Clone(places));
   }
-  if (from.storage() == self.storage()) {
+  if (from.storage()->Overlaps(*self.storage())) {
     OFL_ASSIGN_OR_RETURN(from, Clone(from));
   }
   if (self.ndim() > 0) return Call(op, {self, places, from}, {axis, from_end});

@@ -2,6 +2,7 @@
 #include "oneflow_lite/core/tensor.h"
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -19,6 +20,9 @@ void TakeMeta(int64_t nbytes) {
   while (held > peak && !meta_peak.compare_exchange_weak(peak, held, std::memory_order_relaxed)) {
   }
 }
+
+// Lets go of the storage that Storage::Aside() holds.
+void ReleaseSource(void* source) { Ref<Storage>::Adopt(static_cast<Storage*>(source)); }
 
 }  // namespace
 
@@ -43,6 +47,27 @@ StatusOr<Ref<Storage>> Storage::Allocate(size_t nbytes, Device device) {
 Ref<Storage> Storage::FromExternal(void* data, size_t nbytes, Device device, void (*release)(void*),
                                    void* context) {
   return Ref<Storage>(new Storage(data, nbytes, device, release, context, false));
+}
+
+Ref<Storage> Storage::Aside(const Ref<Storage>& other) {
+  // Of the first one, so that storages aside of storages aside make no chain.
+  Ref<Storage> source(const_cast<Storage*>(other->source()));
+  void* data = source->data();
+  const size_t nbytes = source->nbytes();
+  const Device device = source->device();
+  return FromExternal(data, nbytes, device, ReleaseSource, source.Leak());
+}
+
+const Storage* Storage::source() const {
+  return release_ == ReleaseSource ? static_cast<const Storage*>(context_) : this;
+}
+
+bool Storage::Overlaps(const Storage& o) const {
+  if (source() == o.source()) return true;
+  if (!data_ || !o.data_) return false;
+  const auto begin = reinterpret_cast<uintptr_t>(data_);
+  const auto other = reinterpret_cast<uintptr_t>(o.data_);
+  return begin < other + o.nbytes_ && other < begin + nbytes_;
 }
 
 Storage::~Storage() {

@@ -30,12 +30,20 @@ class OFL_API Storage : public RefCounted {
   // null).
   static Ref<Storage> FromExternal(void* data, size_t nbytes, Device device, void (*release)(void*),
                                    void* context);
+  // The memory of another one under a version of its own: what is changed there counts there alone.
+  static Ref<Storage> Aside(const Ref<Storage>& other);
 
   void* data() const { return data_; }
   size_t nbytes() const { return nbytes_; }
   Device device() const { return device_; }
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void BumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
+  // Whether it allocated the memory; else somebody else may use that, too.
+  bool owns_memory() const { return owned_; }
+  // The storage whose memory Aside() gave, or this one.
+  const Storage* source() const;
+  // Whether some byte is in both, even where the storages are not the same.
+  bool Overlaps(const Storage& o) const;
 
  private:
   Storage(void* data, size_t nbytes, Device device, void (*release)(void*), void* context,

@@ -152,7 +152,7 @@ Status CopyInto(const Tensor& dst, const Tensor& src) {
 
 // Whether an op that writes `self` may not read `t` meanwhile: the same memory in another order.
 bool Overlaps(const Tensor& self, const Tensor& t) {
-  return t.storage() == self.storage() &&
+  return t.storage()->Overlaps(*self.storage()) &&
          !(t.data() == self.data() && t.strides() == self.strides() && t.shape() == self.shape());
 }
 

@@ -77,7 +77,7 @@ class AccumulateGrad final : public Node {
     const GlobalSpec* g = GlobalOf(grad);
     const bool shared = g && g->local.defined() && g->local.storage()->use_count() > 1;
     if (contiguous && !shared && grad.impl()->use_count() <= 2 &&
-        grad.storage()->use_count() == 1) {
+        grad.storage()->use_count() == 1 && grad.storage()->owns_memory()) {
       return grad;
     }
     return CloneTensor(grad);

@@ -177,14 +177,8 @@ Cost CostOfCall(const PythonOp& op, const InferContext& c) {
 // to autograd; and a tensor that someone else holds too would get this call's history.
 StatusOr<Tensor> OwnMemory(const py::object& object, const TensorList& earlier, KernelContext& c) {
   const Tensor& out = Unwrap(object.ptr());
-  // One block may come back as another storage, by way of NumPy or DLPack.
-  const auto begin = [](const Tensor& t) {
-    return reinterpret_cast<uintptr_t>(t.storage()->data());
-  };
-  const auto end = [&](const Tensor& t) { return begin(t) + t.storage()->nbytes(); };
   const auto shares = [&](const Tensor& t) {
-    if (!t.defined() || t.storage() == out.storage()) return t.defined();
-    return begin(t) && begin(out) && begin(t) < end(out) && begin(out) < end(t);
+    return t.defined() && t.storage()->Overlaps(*out.storage());
   };
   bool shared = std::any_of(earlier.begin(), earlier.end(), shares);
   for (int i = 0; i < c.num_inputs(); ++i) shared = shared || shares(c.input(i));

@@ -4,6 +4,7 @@
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/global.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/out_argument.h"
@@ -82,8 +83,15 @@ PyObject* GetBase(PyObject* self, void*) {
   return Protect([&] { return Wrap(autograd::Base(Unwrap(self))); });
 }
 
+// What is changed in place there is not counted as a change of the tensor; of a global tensor it
+// is.
 PyObject* GetData(PyObject* self, void*) {
-  return Protect([&] { return Wrap(Unwrap(self).Detach()); });
+  return Protect([&] {
+    const Tensor& t = Unwrap(self);
+    if (GlobalOf(t)) return Wrap(t.Detach());
+    return Wrap(Tensor(MakeRef<TensorImpl>(Storage::Aside(t.storage()), t.shape(), t.strides(),
+                                           t.offset(), t.dtype())));
+  });
 }
 // The tensor takes over storage and geometry of another, history and object stay.
 int SetData(PyObject* self, PyObject* value, void*) {

@@ -83,8 +83,8 @@ Tensor Bytes(const Ref<Storage>& storage) {
 // The copy of a tensor's storage, made once per memo, so that what shares memory goes on sharing
 // it. The memo keeps the storage, too: its address is the key. Undefined: an exception is set.
 Tensor CopyOfStorage(const Tensor& t, PyObject* memo) {
-  const PyRef key(
-      Py_BuildValue("(sN)", "oneflow_lite.storage", PyLong_FromVoidPtr(t.storage().get())));
+  const PyRef key(Py_BuildValue("(sN)", "oneflow_lite.storage",
+                                PyLong_FromVoidPtr(const_cast<Storage*>(t.storage()->source()))));
   if (!key) return Tensor();
   if (PyDict_Check(memo)) {
     if (const PyRef known = FindKey(memo, key.get())) return Unwrap(TupleItem(known.get(), 1));
