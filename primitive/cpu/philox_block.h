@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Philox for many counters in a row: loops over lanes, which the compiler turns into vectors.
+// Philox for many counters in a row: loops over lanes, which the compiler turns into vectors, of
+// the instruction set of the function that they are inlined into.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ inline constexpr int kPhiloxLanes = 16;
 struct PhiloxBlock {
   uint32_t words[4][kPhiloxLanes];
 
-  PhiloxBlock(uint64_t seed, uint64_t counter) {
+  [[gnu::always_inline]] PhiloxBlock(uint64_t seed, uint64_t counter) {
     auto& [c0, c1, c2, c3] = words;
     for (int i = 0; i < kPhiloxLanes; ++i) {
       const uint64_t at = counter + static_cast<uint64_t>(i);

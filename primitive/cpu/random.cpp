@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Plain loops over blocks of counters, compiled once per instruction set, whose vectors the
+// compiler takes. No product is contracted with a sum, so that all sets give the same bits.
 #include "primitive/random.h"
 
 #include <algorithm>
@@ -9,13 +12,39 @@
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/philox_block.h"
+#include "primitive/cpu/simd_targets.h"
 #include "primitive/random_math.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/random.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "hwy/highway.h"
 
+#ifndef OFL_PRIMITIVE_CPU_RANDOM_ONCE_
+#define OFL_PRIMITIVE_CPU_RANDOM_ONCE_
 namespace oneflow_lite {
+// Fills blocks [begin, end) of n elements at y.
+struct RandomFill {
+  int64_t n;
+  uint64_t seed, offset;
+  const RandomNumbers& numbers;
+  void* y;
+};
+struct RandomLoop {
+  void (*run)(const RandomFill& fill, int64_t begin, int64_t end) = nullptr;
+  int64_t block = 0;  // elements of one
+};
+}  // namespace oneflow_lite
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
 namespace {
 
 // log(w) of a multiple of 2^-24 in (0, 1], in double, to 40 bits: as LogOf.
-double LogOfUniform(double w) {
+HWY_INLINE double LogOfUniform(double w) {
   constexpr int64_t kLowest = 0x3fe6a09e667f3bcd;  // sqrt(1/2)
   const int64_t exponent = (std::bit_cast<int64_t>(w) - kLowest) >> 52;
   const double m = std::bit_cast<double>(std::bit_cast<int64_t>(w) - exponent * (int64_t{1} << 52));
@@ -32,7 +61,7 @@ struct NormalBlock {
   static constexpr int kPairs = 2 * kPhiloxLanes;
   double first[kPairs], second[kPairs];
 
-  explicit NormalBlock(const PhiloxBlock& bits) {
+  HWY_INLINE explicit NormalBlock(const PhiloxBlock& bits) {
     double radius[kPairs], turns[kPairs];
     for (int i = 0; i < kPhiloxLanes; ++i) {
       for (int pair = 0; pair < 2; ++pair) {
@@ -80,7 +109,7 @@ struct NormalBlock {
     }
   }
 };
-void BoxMuller(double& u, double& v) {
+HWY_INLINE void BoxMuller(double& u, double& v) {
   const double radius = std::sqrt(-2 * std::log(1 - u));
   const double turns = 4 * v, quarter = std::rint(turns);
   const double angle = (turns - quarter) * 1.5707963267948966;  // the difference is exact
@@ -91,8 +120,8 @@ void BoxMuller(double& u, double& v) {
   v = radius * (q & 2 ? -to_v : to_v);
 }
 
-float MinusLog(float u) { return static_cast<float>(-LogOfUniform(1.0 - u)); }
-double MinusLog(double u) { return -std::log(1 - u); }
+HWY_INLINE float MinusLog(float u) { return static_cast<float>(-LogOfUniform(1.0 - u)); }
+HWY_INLINE double MinusLog(double u) { return -std::log(1 - u); }
 
 // The elements of one counter, of its four words, for the real distributions.
 template <RandomKind kKind, class T>
@@ -105,7 +134,7 @@ struct Real {
         b(static_cast<C>(kKind == RandomKind::kUniform ? n.b - n.a : n.b)),
         end(static_cast<C>(n.b)) {}
 
-  void operator()(const uint32_t (&words)[4], T* y) const {
+  HWY_INLINE void operator()(const uint32_t (&words)[4], T* y) const {
     C u[kCount];
     for (int i = 0; i < kCount; ++i) {
       if constexpr (sizeof(C) == 8) {
@@ -117,7 +146,7 @@ struct Real {
     if constexpr (kKind == RandomKind::kNormal && sizeof(C) == 8) BoxMuller(u[0], u[1]);
     for (int i = 0; i < kCount; ++i) y[i] = Element(u[i]);
   }
-  T Element(C u) const {
+  HWY_INLINE T Element(C u) const {
     if constexpr (kKind == RandomKind::kUniform) {
       const T y = static_cast<T>(Stretched(u, b, a));
       return static_cast<C>(y) < end ? y : static_cast<T>(a);
@@ -130,7 +159,7 @@ struct Real {
 };
 
 template <class T>
-T FromInteger(int64_t v) {
+HWY_INLINE T FromInteger(int64_t v) {
   if constexpr (std::is_same_v<T, bool>) {
     return v != 0;
   } else {
@@ -144,7 +173,7 @@ struct Whole {
   RandomNumbers n;
   explicit Whole(const RandomNumbers& numbers) : n(numbers) {}
 
-  void operator()(const uint32_t (&words)[4], T* y) const {
+  HWY_INLINE void operator()(const uint32_t (&words)[4], T* y) const {
     for (int i = 0; i < kCount; ++i) {
       if constexpr (kKind == RandomKind::kIntegers) {
         y[i] = FromInteger<T>(IntegerOf(words[i], n.low, n.count));
@@ -158,95 +187,112 @@ struct Whole {
 };
 
 template <class T, class Elements>
-void Fill(int64_t n, uint64_t seed, uint64_t offset, const Elements& elements, T* y) {
+void Fill(const RandomFill& fill, int64_t begin, int64_t end) {
   constexpr int64_t kCount = Elements::kCount, kBlock = kCount * kPhiloxLanes;
-  constexpr int64_t kGrain = 256;  // blocks: some 10 us of work
-  ParallelFor((n + kBlock - 1) / kBlock, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const PhiloxBlock bits(seed, offset + static_cast<uint64_t>(block * kPhiloxLanes));
-      for (int lane = 0; lane < kPhiloxLanes; ++lane) {
-        const int64_t at = block * kBlock + lane * kCount;
-        if (at >= n) return;
-        const uint32_t words[4] = {bits.words[0][lane], bits.words[1][lane], bits.words[2][lane],
-                                   bits.words[3][lane]};
-        if (at + kCount <= n) {
-          elements(words, y + at);
-        } else {
-          T last[kCount];
-          elements(words, last);
-          std::copy(last, last + (n - at), y + at);
-        }
+  const Elements elements(fill.numbers);
+  T* y = static_cast<T*>(fill.y);
+  for (int64_t block = begin; block < end; ++block) {
+    const PhiloxBlock bits(fill.seed, fill.offset + static_cast<uint64_t>(block * kPhiloxLanes));
+    for (int lane = 0; lane < kPhiloxLanes; ++lane) {
+      const int64_t at = block * kBlock + lane * kCount;
+      if (at >= fill.n) return;
+      const uint32_t words[4] = {bits.words[0][lane], bits.words[1][lane], bits.words[2][lane],
+                                 bits.words[3][lane]};
+      if (at + kCount <= fill.n) {
+        elements(words, y + at);
+      } else {
+        T last[kCount];
+        elements(words, last);
+        std::copy(last, last + (fill.n - at), y + at);
       }
     }
-  });
+  }
 }
 
 // The normals of float32 and narrower.
 template <class T>
-void FillNormal(int64_t n, uint64_t seed, uint64_t offset, const RandomNumbers& numbers, T* y) {
-  const Real<RandomKind::kNormal, T> terms(numbers);
-  constexpr int64_t kBlock = 4 * kPhiloxLanes, kGrain = 64;
-  ParallelFor((n + kBlock - 1) / kBlock, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const NormalBlock normal(
-          PhiloxBlock(seed, offset + static_cast<uint64_t>(block * kPhiloxLanes)));
-      T made[kBlock];
-      for (int i = 0; i < NormalBlock::kPairs; ++i) {
-        made[2 * i] = terms.Element(static_cast<float>(normal.first[i]));
-        made[2 * i + 1] = terms.Element(static_cast<float>(normal.second[i]));
-      }
-      std::copy(made, made + std::min(kBlock, n - block * kBlock), y + block * kBlock);
+void FillNormal(const RandomFill& fill, int64_t begin, int64_t end) {
+  const Real<RandomKind::kNormal, T> terms(fill.numbers);
+  constexpr int64_t kBlock = 4 * kPhiloxLanes;
+  T* y = static_cast<T*>(fill.y);
+  for (int64_t block = begin; block < end; ++block) {
+    const NormalBlock normal(
+        PhiloxBlock(fill.seed, fill.offset + static_cast<uint64_t>(block * kPhiloxLanes)));
+    T made[kBlock];
+    for (int i = 0; i < NormalBlock::kPairs; ++i) {
+      made[2 * i] = terms.Element(static_cast<float>(normal.first[i]));
+      made[2 * i + 1] = terms.Element(static_cast<float>(normal.second[i]));
+    }
+    std::copy(made, made + std::min(kBlock, fill.n - block * kBlock), y + block * kBlock);
+  }
+}
+
+template <class T, class Elements>
+RandomLoop LoopOf() {
+  return {&Fill<T, Elements>, Elements::kCount * kPhiloxLanes};
+}
+template <RandomKind kKind>
+RandomLoop RealLoop(DType dtype) {
+  return VisitFloating(dtype, []<class T>(Tag<T>) -> RandomLoop {
+    if constexpr (kKind == RandomKind::kNormal && sizeof(T) < 8) {
+      return {&FillNormal<T>, 4 * kPhiloxLanes};
+    } else {
+      return LoopOf<T, Real<kKind, T>>();
     }
   });
 }
+template <RandomKind kKind>
+RandomLoop WholeLoop(DType dtype) {
+  return VisitAll(dtype, []<class T>(Tag<T>) { return LoopOf<T, Whole<kKind, T>>(); });
+}
+
+}  // namespace
+
+RandomLoop FindLoop(RandomKind kind, DType dtype) {
+  switch (kind) {
+    case RandomKind::kUniform:
+      return RealLoop<RandomKind::kUniform>(dtype);
+    case RandomKind::kNormal:
+      return RealLoop<RandomKind::kNormal>(dtype);
+    case RandomKind::kExponential:
+      return RealLoop<RandomKind::kExponential>(dtype);
+    case RandomKind::kIntegers:
+      return WholeLoop<RandomKind::kIntegers>(dtype);
+    case RandomKind::kBernoulli:
+      return WholeLoop<RandomKind::kBernoulli>(dtype);
+    case RandomKind::kBits:
+      return LoopOf<int64_t, Whole<RandomKind::kBits, int64_t>>();
+  }
+  return {};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(FindLoop);
 
 class CpuRandom final : public Random {
  public:
-  explicit CpuRandom(const Spec& spec) : spec_(spec) {}
+  explicit CpuRandom(const Spec& spec)
+      : loop_(HWY_DYNAMIC_DISPATCH(FindLoop)(spec.kind, spec.dtype)) {}
 
   Status Launch(Stream&, int64_t n, const PhiloxState& state, const RandomNumbers& numbers,
                 void* y) const override {
-    uint64_t seed = state.seed, offset = state.offset;
-    if (state.shift) seed += state.shift[0], offset += state.shift[1];
-    const auto fill = [&]<class Elements, class T>(Tag<T>, Tag<Elements>) {
-      Fill(n, seed, offset, Elements(numbers), static_cast<T*>(y));
-    };
-    switch (spec_.kind) {
-      case RandomKind::kUniform:
-        VisitFloating(spec_.dtype,
-                      [&]<class T>(Tag<T> t) { fill(t, Tag<Real<RandomKind::kUniform, T>>{}); });
-        break;
-      case RandomKind::kNormal:
-        VisitFloating(spec_.dtype, [&]<class T>(Tag<T> t) {
-          if constexpr (sizeof(T) == 8) {
-            fill(t, Tag<Real<RandomKind::kNormal, T>>{});
-          } else {
-            FillNormal(n, seed, offset, numbers, static_cast<T*>(y));
-          }
-        });
-        break;
-      case RandomKind::kExponential:
-        VisitFloating(spec_.dtype, [&]<class T>(Tag<T> t) {
-          fill(t, Tag<Real<RandomKind::kExponential, T>>{});
-        });
-        break;
-      case RandomKind::kIntegers:
-        VisitAll(spec_.dtype,
-                 [&]<class T>(Tag<T> t) { fill(t, Tag<Whole<RandomKind::kIntegers, T>>{}); });
-        break;
-      case RandomKind::kBernoulli:
-        VisitAll(spec_.dtype,
-                 [&]<class T>(Tag<T> t) { fill(t, Tag<Whole<RandomKind::kBernoulli, T>>{}); });
-        break;
-      case RandomKind::kBits:
-        fill(Tag<int64_t>{}, Tag<Whole<RandomKind::kBits, int64_t>>{});
-        break;
-    }
+    RandomFill fill{n, state.seed, state.offset, numbers, y};
+    if (state.shift) fill.seed += state.shift[0], fill.offset += state.shift[1];
+    constexpr int64_t kGrain = 128;  // blocks: some 10 us of work
+    ParallelFor((n + loop_.block - 1) / loop_.block, kGrain,
+                [&](int64_t begin, int64_t end) { loop_.run(fill, begin, end); });
     return OkStatus();
   }
 
  private:
-  Spec spec_;
+  RandomLoop loop_;
 };
 
 StatusOr<std::unique_ptr<Random>> NewRandom(const Random::Spec& spec) {
@@ -261,3 +307,4 @@ const bool registered = RegisterPrimitive<Random>(DeviceType::kCPU, &NewRandom);
 
 }  // namespace
 }  // namespace oneflow_lite
+#endif  // HWY_ONCE
