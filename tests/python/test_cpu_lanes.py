@@ -129,7 +129,7 @@ def test_copies_of_short_runs(dtype):
 
 
 @pytest.mark.parametrize("n", [1, 511, 512, 513, 1025, 16383, 16384, 16385, 16897, 40000])
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.03, 0.3, 1.0])
 def test_what_a_mask_holds(n, share):
     mask = RNG.random(n) < share
     x = RNG.standard_normal(n)
@@ -138,6 +138,9 @@ def test_what_a_mask_holds(n, share):
     half = n // 2
     pairs = mask[: 2 * half].reshape(half, 2)
     np.testing.assert_array_equal(flow.nonzero(flow.tensor(pairs)).numpy(), np.argwhere(pairs))
+    for shape in ((2, 3, 5), (1, 7, 1), (4, 1, 3)):  # steps within a row, and to far ones
+        cube = mask[: n // np.prod(shape) * np.prod(shape)].reshape(-1, *shape)
+        np.testing.assert_array_equal(flow.nonzero(flow.tensor(cube)).numpy(), np.argwhere(cube))
     y = flow.tensor(x)
     y[flow.tensor(mask)] = flow.tensor(-x[mask])
     np.testing.assert_array_equal(y.numpy(), np.where(mask, -x, x))
