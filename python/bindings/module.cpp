@@ -8,6 +8,7 @@
 #include "python/bindings/classes.h"
 #include "python/bindings/functions.h"
 #include "python/bindings/named_results.h"
+#include "python/bindings/size.h"
 #include "python/bindings/tensor_object.h"
 #include "python/bindings/throwing.h"
 
@@ -41,6 +42,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   m.doc() = "The C++ half of oneflow_lite.";
   check(AddErrors(m.ptr()));
   AddDTypeAndDevice(m);
+  check(AddSizeType(m.ptr()));
   PyMethodDef* function_methods = FunctionMethods();
   check(function_methods);
   check(AddTensorType(m.ptr(), function_methods));

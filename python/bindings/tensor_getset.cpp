@@ -8,11 +8,12 @@
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/out_argument.h"
+#include "python/bindings/size.h"
 
 namespace oneflow_lite::python {
 namespace {
 
-PyObject* GetShape(PyObject* self, void*) { return WrapDims(Unwrap(self).shape()); }
+PyObject* GetShape(PyObject* self, void*) { return WrapSize(Unwrap(self).shape()); }
 PyObject* GetDType(PyObject* self, void*) { return WrapDType(Unwrap(self).dtype()); }
 PyObject* GetDevice(PyObject* self, void*) {
   return Protect([&] { return WrapDevice(Unwrap(self).device()); });

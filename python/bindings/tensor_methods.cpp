@@ -7,6 +7,7 @@
 #include "oneflow_lite/framework/global.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/read.h"
+#include "python/bindings/size.h"
 
 namespace oneflow_lite::python {
 
@@ -131,12 +132,12 @@ PyObject* DimArgument(const char* name, PyObject* const* args, Py_ssize_t n, PyO
   return n + named == 1 ? args[0] : Py_None;
 }
 
-// All of of(tensor), or the entry of the dim that is given.
-template <class F>
+// All of of(tensor), as kWrap gives it, or the entry of the dim that is given.
+template <PyObject* (*kWrap)(absl::Span<const int64_t>), class F>
 PyObject* WholeOrOne(const char* name, PyObject* self, PyObject* dim, F&& of) {
   if (!dim) return nullptr;
   return Protect([&]() -> PyObject* {
-    if (dim == Py_None) return WrapDims(of(Unwrap(self)));
+    if (dim == Py_None) return kWrap(of(Unwrap(self)));
     int64_t d;
     const Match m = AsInt(dim, &d);
     if (m == Match::kNo) {
@@ -156,12 +157,12 @@ PyObject* WholeOrOne(const char* name, PyObject* self, PyObject* dim, F&& of) {
   });
 }
 PyObject* Size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return WholeOrOne("size", self, DimArgument("size", args, n, keywords),
-                    [](const Tensor& t) -> const Dims& { return t.shape().dims(); });
+  return WholeOrOne<WrapSize>("size", self, DimArgument("size", args, n, keywords),
+                              [](const Tensor& t) -> const Dims& { return t.shape().dims(); });
 }
 PyObject* Stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* keywords) {
-  return WholeOrOne("stride", self, DimArgument("stride", args, n, keywords),
-                    [](const Tensor& t) -> const Dims& { return t.strides(); });
+  return WholeOrOne<WrapDims>("stride", self, DimArgument("stride", args, n, keywords),
+                              [](const Tensor& t) -> const Dims& { return t.strides(); });
 }
 
 PyObject* ItemMethod(PyObject* self, PyObject*) {

@@ -52,6 +52,7 @@ from oneflow_lite._oneflow_lite import (
     Generator,
     OutOfMemoryError,
     ShapeError,
+    Size,
     Tensor,
     bfloat16,
     bool,
@@ -90,7 +91,6 @@ __config__ = Config()
 __version__ = __config__["version"]
 
 double, float, half, long, int, short = float64, float32, float16, int64, int32, int16
-Size = tuple  # what Tensor.shape is
 
 
 def is_tensor(obj: object) -> "_builtins.bool":

@@ -440,6 +440,7 @@ from oneflow_lite._oneflow_lite import DTypeError as DTypeError
 from oneflow_lite._oneflow_lite import Generator as Generator
 from oneflow_lite._oneflow_lite import OutOfMemoryError as OutOfMemoryError
 from oneflow_lite._oneflow_lite import ShapeError as ShapeError
+from oneflow_lite._oneflow_lite import Size as Size
 from oneflow_lite._oneflow_lite import Tensor as Tensor
 from oneflow_lite._oneflow_lite import bfloat16 as bfloat16
 from oneflow_lite._oneflow_lite import bool as bool
@@ -516,7 +517,6 @@ HalfTensor = Tensor
 IntTensor = Tensor
 LongTensor = Tensor
 ShortTensor = Tensor
-Size = tuple[_int, ...]
 double = _float64
 float = _float32
 half = _float16

@@ -2,9 +2,9 @@
 """The extension module: Tensor, dtypes, devices, autograd, CUDA, registries."""
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 
@@ -50,6 +50,18 @@ class device:
 
 _device = device
 _Device = device | str | builtins.int
+
+class Size(tuple[builtins.int, ...]):
+    def __new__(cls, sizes: Iterable[SupportsIndex] = (), /) -> Size: ...
+    def numel(self) -> builtins.int: ...
+    @overload  # type: ignore[override]
+    def __getitem__(self, key: SupportsIndex, /) -> builtins.int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Size: ...
+    def __add__(self, value: tuple[builtins.int, ...], /) -> Size: ...  # type: ignore[override]
+    def __radd__(self, value: tuple[builtins.int, ...], /) -> Size: ...
+    def __mul__(self, value: SupportsIndex, /) -> Size: ...
+    def __rmul__(self, value: SupportsIndex, /) -> Size: ...
 
 class Generator:
     def __init__(self, device: _Device = "cpu") -> None: ...
@@ -100,7 +112,7 @@ class HookHandle:
     def __exit__(self, *args: object) -> None: ...
 
 class Tensor(_Composed, TensorFunctions):
-    shape: tuple[builtins.int, ...]
+    shape: Size
     dtype: _dtype
     device: _device
     ndim: builtins.int
@@ -147,7 +159,7 @@ class Tensor(_Composed, TensorFunctions):
     def nelement(self) -> builtins.int: ...
     def dim(self) -> builtins.int: ...
     @overload
-    def size(self, dim: None = None) -> tuple[builtins.int, ...]: ...
+    def size(self, dim: None = None) -> Size: ...
     @overload
     def size(self, dim: builtins.int) -> builtins.int: ...
     @overload

@@ -210,8 +210,6 @@ def face(package: types.ModuleType) -> str:
             continue
         if isinstance(value, types.ModuleType) or name == "ops":
             lines.add(f"from oneflow_lite import {name} as {name}")
-        elif name == "Size":
-            own.append("Size = tuple[_int, ...]")
         elif name in typed:
             own.append(f"{name} = Tensor")
         elif inspect.isfunction(value) and inspect.unwrap(value).__module__ == package.__name__:
