@@ -217,8 +217,8 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
       return Error(ErrorKind::kValue, "pow(): exponent is ", e,
                    ", but integers have no negative powers; convert input to a floating dtype");
     }
-    if (e == 0.5) return Sqrt(*x);
-    if (e == -0.5) return Rsqrt(*x);
+    if (e == 0.5) return PowHalf(*x);
+    if (e == -0.5) return PowMinusHalf(*x);
   }
   return CallPromoted(op, a, b);
 }

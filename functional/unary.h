@@ -21,6 +21,9 @@ OFL_API StatusOr<Tensor> Abs(const Tensor& x);
 // As Exp in their dtypes: the root, 1 / root, tanh, 1 / (1 + e^-x).
 OFL_API StatusOr<Tensor> Sqrt(const Tensor& x);
 OFL_API StatusOr<Tensor> Rsqrt(const Tensor& x);
+// Sqrt and Rsqrt that keep x for backward, as other powers do.
+OFL_API StatusOr<Tensor> PowHalf(const Tensor& x);
+OFL_API StatusOr<Tensor> PowMinusHalf(const Tensor& x);
 OFL_API StatusOr<Tensor> Tanh(const Tensor& x);
 OFL_API StatusOr<Tensor> Sigmoid(const Tensor& x);
 OFL_API StatusOr<Tensor> Sin(const Tensor& x);

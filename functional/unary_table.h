@@ -45,6 +45,9 @@ inline constexpr UnaryRow kUnaryRows[] = {
     {"abs", UnaryRow::kNumber, UnaryRow::kFromInput, "|x| of each element."},
     {"sqrt", UnaryRow::kFloat, UnaryRow::kFromOutput, "Square root of each element."},
     {"rsqrt", UnaryRow::kFloat, UnaryRow::kFromOutput, "1 / sqrt(x) of each element."},
+    // The powers that are roots: they keep what pow keeps for backward, the input.
+    {"pow_half", UnaryRow::kFloat, UnaryRow::kFormula, "x^0.5 of each element.", false},
+    {"pow_minus_half", UnaryRow::kFloat, UnaryRow::kFormula, "x^-0.5 of each element.", false},
     {"tanh", UnaryRow::kFloat, UnaryRow::kFromOutput, "Hyperbolic tangent of each element."},
     {"sigmoid", UnaryRow::kFloat, UnaryRow::kFromOutput, "1 / (1 + exp(-x)) of each element."},
     {"sin", UnaryRow::kFloat, UnaryRow::kFromInput, "Sine of each element."},

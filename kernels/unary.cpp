@@ -65,6 +65,8 @@ constexpr UnaryEntry kUnaryEntries[] = {
     {"abs", UnaryOp::kAbs, kNumericSet, true},
     {"sqrt", UnaryOp::kSqrt, kFloatingSet, true},
     {"rsqrt", UnaryOp::kRsqrt, kFloatingSet, true},
+    {"pow_half", UnaryOp::kSqrt, kFloatingSet},
+    {"pow_minus_half", UnaryOp::kRsqrt, kFloatingSet},
     {"tanh", UnaryOp::kTanh, kFloatingSet, true},
     {"sigmoid", UnaryOp::kSigmoid, kFloatingSet, true},
     {"sin", UnaryOp::kSin, kFloatingSet, true},

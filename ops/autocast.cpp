@@ -37,6 +37,8 @@ constexpr AutocastRow kRows[] = {
     {"logaddexp", kFloat32, kAsIs, kAsIs},
     {"logaddexp2", kFloat32, kAsIs, kAsIs},
     {"pow", kFloat32, kFloat32, kAsIs},
+    {"pow_half", kFloat32, kFloat32, kAsIs},
+    {"pow_minus_half", kFloat32, kFloat32, kAsIs},
     {"reciprocal", kFloat32, kFloat32, kAsIs},
     {"rsqrt", kFloat32, kFloat32, kAsIs},
     {"sinh", kFloat32, kFloat32, kAsIs},

@@ -39,6 +39,20 @@ struct UnaryFormula {
 };
 constexpr uint8_t kSaveNothing = 0, kSaveInput = 1, kSaveOutput = 2;
 
+// <name>_backward(dy, saved).
+Term Back(const char* name, const Term& dy, const Term& saved, const Attrs& attrs = {}) {
+  if (!dy.ok()) return dy;
+  if (!saved.ok()) return saved;
+  const StatusOr<const OpExpr*> op = FindOp(absl::StrCat(name, "_backward"));
+  if (!op.ok()) return {op.status()};
+  return {Call(**op, {*dy.value, *saved.value}, attrs)};
+}
+// Of pow_half and pow_minus_half, which are the root `name`: from its value, computed again.
+StatusOr<Tensor> RootGradient(const GradContext& c, const char* name,
+                              StatusOr<Tensor> (*root)(const Tensor& x)) {
+  return Back(name, Term{c.grad(0)}, Apply(root, Term{c.input(0)})).value;
+}
+
 // clang-format off
 constexpr UnaryFormula kUnaryFormulas[] = {
     {"neg", kSaveNothing, [](const GradContext& c) { return functional::Neg(c.grad(0)); }},
@@ -51,6 +65,10 @@ constexpr UnaryFormula kUnaryFormulas[] = {
      [](const GradContext& c) { return functional::GeluTanhBackward(c.grad(0), c.input(0)); }},
     {"gelu", kSaveInput,
      [](const GradContext& c) { return functional::GeluBackward(c.grad(0), c.input(0)); }},
+    {"pow_half", kSaveInput,
+     [](const GradContext& c) { return RootGradient(c, "sqrt", functional::Sqrt); }},
+    {"pow_minus_half", kSaveInput,
+     [](const GradContext& c) { return RootGradient(c, "rsqrt", functional::Rsqrt); }},
     {"frac", kSaveNothing, [](const GradContext& c) -> StatusOr<Tensor> { return c.grad(0); }},
     {"deg2rad", kSaveNothing,
      [](const GradContext& c) { return Mul(c.grad(0), Scalar(kPi / 180)); }},
@@ -66,14 +84,6 @@ constexpr const UnaryFormula* FormulaOf(absl::string_view name) {
   return nullptr;
 }
 
-// <name>_backward(dy, saved).
-Term Back(const char* name, const Term& dy, const Term& saved, const Attrs& attrs = {}) {
-  if (!dy.ok()) return dy;
-  if (!saved.ok()) return saved;
-  const StatusOr<const OpExpr*> op = FindOp(absl::StrCat(name, "_backward"));
-  if (!op.ok()) return {op.status()};
-  return {Call(**op, {*dy.value, *saved.value}, attrs)};
-}
 // y, but `value` where x is 0.
 Term At0(const Term& x, const Term& value, const Term& y) {
   if (!x.ok()) return x;
