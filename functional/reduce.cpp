@@ -292,14 +292,29 @@ StatusOr<Tensor> ArgMin(const Tensor& x, std::optional<int64_t> dim, bool keepdi
   return CallPlace("argmin", op, x, dim, keepdim);
 }
 
+namespace {
+
+// A list of no dims reduces none: each element's own truth, in memory of its own. Of uint8, which
+// PyTorch took for truths before it had bool, the result is uint8.
+StatusOr<Tensor> CallTruth(const char* name, const OpExpr& op, const Tensor& x,
+                           const std::optional<Dims>& dims, bool keepdim) {
+  const bool each = dims && dims->empty();
+  if (each && x.dtype() == DType::kBool) return Clone(x);
+  OFL_ASSIGN_OR_RETURN(const Tensor truth,
+                       each ? Cast(x, DType::kBool) : CallPlain(name, op, x, dims, keepdim));
+  return x.dtype() == DType::kUInt8 ? Cast(truth, DType::kUInt8) : truth;
+}
+
+}  // namespace
+
 StatusOr<Tensor> Any(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
   static const OpExpr& op = ReduceExpr("any");
-  return CallPlain("any", op, x, dims, keepdim);
+  return CallTruth("any", op, x, dims, keepdim);
 }
 
 StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
   static const OpExpr& op = ReduceExpr("all");
-  return CallPlain("all", op, x, dims, keepdim);
+  return CallTruth("all", op, x, dims, keepdim);
 }
 
 StatusOr<Tensor> CountNonzero(const Tensor& x, std::optional<Dims> dims, bool keepdim) {
@@ -342,9 +357,13 @@ OFL_REGISTER_FUNCTION("argmax(Tensor input, int? dim=None, bool keepdim=False) -
 OFL_REGISTER_FUNCTION("argmin(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", ArgMin,
                       kMethod, "The place of the first minimum along dim, or in the flat tensor.");
 OFL_REGISTER_FUNCTION("any(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Any,
-                      kMethod, "Whether any element over the dims given, or over all, is not 0.");
+                      kMethod,
+                      "Whether any element over the dims given, or over all, is not 0; over none,\n"
+                      "dim=(), of each element. Of uint8 it is 0 or 1 in uint8.");
 OFL_REGISTER_FUNCTION("all(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", All,
-                      kMethod, "Whether no element over the dims given, or over all, is 0.");
+                      kMethod,
+                      "Whether no element over the dims given, or over all, is 0; over none,\n"
+                      "dim=(), of each element. Of uint8 it is 0 or 1 in uint8.");
 OFL_REGISTER_FUNCTION("count_nonzero(Tensor input, int[]? dim=None) -> Tensor", CountFunction,
                       kMethod, "How many elements over the dims given, or of all, are not 0.");
 

@@ -43,7 +43,8 @@ OFL_API StatusOr<Tensor> ArgMax(const Tensor& x, std::optional<int64_t> dim = {}
 OFL_API StatusOr<Tensor> ArgMin(const Tensor& x, std::optional<int64_t> dim = {},
                                 bool keepdim = false);
 
-// Whether any element, or every element, is not 0; how many are not (int64).
+// Whether any element, or every element, is not 0: of each element alone where dims is a list of
+// none; in uint8 of uint8, else in bool. How many are not 0 (int64).
 OFL_API StatusOr<Tensor> Any(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
 OFL_API StatusOr<Tensor> All(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
 OFL_API StatusOr<Tensor> CountNonzero(const Tensor& x, std::optional<Dims> dims = {},

@@ -178,11 +178,11 @@ def np_divide(a, b):
 
 
 def np_any(x, dim=None, keepdim=False):
-    return np.any(x, axis=_axes(dim), keepdims=keepdim)
+    return np.any(x, axis=() if dim == () else _axes(dim), keepdims=keepdim)
 
 
 def np_all(x, dim=None, keepdim=False):
-    return np.all(x, axis=_axes(dim), keepdims=keepdim)
+    return np.all(x, axis=() if dim == () else _axes(dim), keepdims=keepdim)
 
 
 def np_var(x, dim=None, unbiased=True, keepdim=False, correction=None):

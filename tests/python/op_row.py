@@ -132,6 +132,10 @@ def summed(*dtypes: str) -> str:
     return dtypes[0] if dtypes[0] in FLOATS else "int64"
 
 
+def truth(*dtypes: str) -> str:
+    return "uint8" if dtypes[0] == "uint8" else "bool"
+
+
 def always(name: str) -> Callable[..., str]:
     return lambda *dtypes: name
 

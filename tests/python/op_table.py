@@ -36,7 +36,7 @@ from op_reference import (
     np_sum,
     np_var,
 )
-from op_row import Bad, Op, S, T, always, floating, ones, same, summed
+from op_row import Bad, Op, S, T, always, floating, ones, same, summed, truth
 from op_table_activations import ACTIVATIONS
 from op_table_attention import ATTENTIONS
 from op_table_fused import FUSED
@@ -323,10 +323,8 @@ OPS = [
                    "min(): there is no minimum of no elements: shape [2, 0]")]),
     Op("argmin", [*MAXIMA, *MAXIMA_ALONG], lambda x, *a, **k: np_argmax(-x, *a, **k), NUMERIC,
        result=always("int64"), differentiable=False),
-    Op("any", REDUCED, np_any,
-       ALL, result=always("bool"), differentiable=False),
-    Op("all", REDUCED, np_all,
-       ALL, result=always("bool"), differentiable=False),
+    Op("any", REDUCED, np_any, ALL, result=truth, differentiable=False),
+    Op("all", REDUCED, np_all, ALL, result=truth, differentiable=False),
     Op("var", VARIED, np_var, bound="composite", magnitude=lambda *a, **k: 64.0, errors=[
         Bad(lambda d: flow.var(ones(d, 2, dtype="int32")), DTypeError,
             "var(): the input has dtype int32, but it must be float16, bfloat16, float32 or "

@@ -247,3 +247,20 @@ def test_sums_between_groups_of_dims_do_not_overflow(device):
     np.testing.assert_array_equal(host(flow.mean(x, (0, 2))), np.full(3, 2000.0))
     assert host(flow.sum(x[:, :0], (0, 2))).shape == (0,)
     assert np.isnan(host(flow.mean(x[:0], (0, 2)))).all()
+
+
+@pytest.mark.parametrize("name", ["any", "all"])
+@pytest.mark.parametrize("dtype", ALL)
+def test_truths_over_no_dims_are_those_of_the_elements(name, dtype, device):
+    """dim=() is a list of no dims, as in PyTorch and NumPy; without dim all are reduced."""
+    x = tensor([[0, 1], [1, 1]], dtype, device)
+    function = getattr(flow, name)
+    for each in (function(x, dim=()), function(x, (), True), getattr(x, name)(dim=())):
+        assert each.tolist() == [[0, 1], [1, 1]]
+        assert each.dtype == (flow.uint8 if dtype == "uint8" else flow.bool)
+        each.fill_(0)
+    assert x.tolist() == [[0, 1], [1, 1]]
+    assert function(x).tolist() == function(x, dim=None).tolist() == (name == "any")
+    assert function(x, (0, 1)).dtype == function(x).dtype == each.dtype
+    assert function(tensor(NAN, "float32", device), dim=()).item() is True
+    assert function(flow.zeros(2, 0, device=device), dim=()).shape == (2, 0)
