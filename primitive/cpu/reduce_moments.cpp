@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loops of reductions that carry more than one number: variances, sums of exponentials, powers.
+#include <cmath>
+
 #include "primitive/cpu/reduce_loops.h"
 #include "primitive/cpu/simd_targets.h"
 // clang-format off
@@ -16,7 +18,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // About m, the mean rounded to C, the mean is m + sum d / n and the squares sum d^2 - (sum d)^2 /
-// n.
+// n. About 0 where m is infinite: then the mean is, too.
 template <class C>
 void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
   const hn::ScalableTag<C> d;
@@ -26,7 +28,7 @@ void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
     s[slot] = hn::Add(s[slot], LoadUpTo(d, x + i, count, zero));
   });
   const C total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
-  const C middle = total / static_cast<C>(n);
+  const C rounded = total / static_cast<C>(n), middle = std::isfinite(rounded) ? rounded : C(0);
   const auto m = hn::Set(d, middle);
   for (auto& v : s) v = zero;
   ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {

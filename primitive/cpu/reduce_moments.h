@@ -3,6 +3,7 @@
 // The reducers that carry more than one number: variances and sums of exponentials.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "primitive/cpu/reducers.h"
@@ -34,7 +35,9 @@ struct SpreadReducer : ReducerOf<C> {
     if (a.n == 0) return b;
     if (b.n == 0) return a;
     const double n = a.n + b.n, d = b.mean - a.mean;
-    return {n, a.mean + d * (b.n / n), a.squares + b.squares + d * d * (a.n * b.n / n)};
+    const bool infinite = std::isinf(a.mean) || std::isinf(b.mean);  // d may be infinity, or NaN
+    const double mean = a.mean + (infinite ? b.mean : d * (b.n / n));
+    return {n, mean, a.squares + b.squares + d * d * (a.n * b.n / n)};
   }
   void Begin(Lanes& lanes, int64_t length) const {
     lanes.terms = lanes.last = 0;
@@ -42,7 +45,9 @@ struct SpreadReducer : ReducerOf<C> {
     std::fill_n(lanes.squares, length, C(0));
   }
   void Add(Lanes& lanes, int64_t n, const C* x) const {
-    if (lanes.terms++ == 0) std::copy_n(x, n, lanes.shift);
+    if (lanes.terms++ == 0) {
+      std::transform(x, x + n, lanes.shift, [](C v) { return std::isfinite(v) ? v : C(0); });
+    }
     lanes.last = n;
     loops.to(n, x, lanes.shift, lanes.sum, lanes.squares);
   }

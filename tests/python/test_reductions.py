@@ -264,3 +264,21 @@ def test_truths_over_no_dims_are_those_of_the_elements(name, dtype, device):
     assert function(x, (0, 1)).dtype == function(x).dtype == each.dtype
     assert function(tensor(NAN, "float32", device), dim=()).item() is True
     assert function(flow.zeros(2, 0, device=device), dim=()).shape == (2, 0)
+
+
+@pytest.mark.parametrize("function", [flow.var_mean, flow.std_mean])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_means_beside_spreads_of_infinities(function, dtype):
+    """The mean is that of mean(), wherever the infinity lies; PyTorch's depends on the place. Of
+    the CPU: on CUDA such a mean is NaN.
+    """
+    rows = [[INF, 1, 2], [1, 2, INF], [INF, INF, 1], [1, -INF, 2], [INF, -INF, 1], [NAN, INF, 1],
+            [1, 2, 6]]  # fmt: skip
+    for repeats in (1, 400, 30000):  # one row, rows in parts
+        x = tensor(np.repeat(rows, repeats, 1), dtype)
+        for t, dim in ((x, 1), (x.t().contiguous(), 0), (x.t(), 0)):
+            spread, mean = function(t, dim)
+            np.testing.assert_allclose(host(mean), host(t.mean(dim)), rtol=1e-5)
+            assert np.isnan(host(spread)[:-1]).all() and np.isfinite(host(spread)[-1])
+    for row in rows[:-1]:
+        assert np.isnan(host(function(tensor(row, dtype))[0]))
