@@ -78,7 +78,7 @@ T FmodSlopeB(T g, T a, T b) {
 template <class T>
 T Atan2SlopeA(T g, T a, T b) {
   const T length = std::hypot(a, b);
-  return g * (b / length) / length;
+  return length == 0 ? g * b : g * (b / length) / length;  // at the origin it is 0, as in PyTorch
 }
 template <class T>
 T LogAddExpSlope(T g, T a, T b, T scale) {

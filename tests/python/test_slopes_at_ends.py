@@ -32,6 +32,8 @@ def slopes(function, *values, dtype="float64"):
     (flow.sinh, (1e4,), [INF]), (flow.sinh, (-INF,), [INF]), (flow.sinh, (0.0,), [1]),
     (flow.cosh, (1e4,), [INF]), (flow.cosh, (-1e4,), [-INF]), (flow.cosh, (0.0,), [0]),
     (flow.logit, (0.0,), [INF]), (flow.logit, (1.0,), [INF]), (flow.logit, (0.5,), [4]),
+    (flow.atan2, (0.0, 0.0), [0, 0]), (flow.atan2, (-0.0, -0.0), [0, 0]),
+    (flow.atan2, (0.0, 2.0), [0.5, 0]), (flow.atan2, (-2.0, 0.0), [0, 0.5]),
     (flow.round, (INF,), [0]), (flow.round, (2.5,), [0]), (flow.round, (1e30,), [0]),
 ])
 def test_slopes(function, values, expected, dtype):
