@@ -123,7 +123,8 @@ class Signature:
             raise TypeError(f"{self.name}(): out must be a tuple of as many Tensors as results")
         for tensor, target in zip(result, out, strict=True):
             _C.clone(tensor, out=target)
-        return out if type(result) is tuple else type(result)(out)
+        made = getattr(type(result), "_make", type(result))  # of a NamedTuple from a sequence
+        return out if type(result) is tuple else made(out)
 
 
 def _is_right(annotation: str, value: Any) -> bool:

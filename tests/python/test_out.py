@@ -114,3 +114,11 @@ def test_several_results_of_functions_composed_in_python():
         flow.trunc("a", out=identity)
     with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
         flow.trunc(x, other=1, out=identity)
+
+
+def test_a_histogram_is_written_with_its_names():
+    x = flow.tensor([0.0, 1.0, 1.5, 4.0])
+    hist, edges = flow.empty(4), flow.empty(0)
+    found = flow.histogram(x, 4, out=(hist, edges))
+    assert found.hist is hist and found.bin_edges is edges
+    assert hist.tolist() == [1, 2, 0, 1] and edges.tolist() == [0, 1, 2, 3, 4]
