@@ -220,3 +220,13 @@ def test_what_a_module_shows_of_its_options():
         assert "(norm)" not in repr(model) and model.norm is None
         model.norm = nn.LayerNorm(4)
         assert "(norm): LayerNorm" in repr(model)
+
+
+def test_gains():
+    gain = nn.init.calculate_gain
+    for n in (1, 2, 3):
+        assert gain(f"conv{n}d") == gain(f"conv_transpose{n}d") == gain("linear") == 1
+    assert gain("leaky_relu", 1) == 1 and gain("leaky_relu") == pytest.approx(2**0.5, rel=1e-3)
+    for wrong in (("conv4d",), ("leaky_relu", True), ("leaky_relu", "0.1"), ("leaky_relu", [0.1])):
+        with pytest.raises(ValueError):
+            gain(*wrong)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,18 +40,22 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     Parameters
     ----------
     nonlinearity : str
-        linear, sigmoid, tanh, relu, leaky_relu or selu.
+        linear, sigmoid, tanh, relu, leaky_relu or selu; conv1d to conv_transpose3d are linear.
     param : float, optional
         The slope of leaky_relu, by default 0.01.
 
     Raises
     ------
     ValueError
-        For another name.
+        For another name, and for a slope that is no number.
     """
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
+        if isinstance(slope, bool) or not isinstance(slope, int | float):
+            raise ValueError(f"calculate_gain(): the slope {slope!r} is no number")
         return math.sqrt(2 / (1 + slope**2))
+    if re.fullmatch("conv(_transpose)?[123]d", nonlinearity):
+        return 1.0
     if nonlinearity not in _GAINS:
         raise ValueError(f"calculate_gain(): nonlinearity {nonlinearity!r} is none of "
                          f"{', '.join([*_GAINS, 'leaky_relu'])}")  # fmt: skip
