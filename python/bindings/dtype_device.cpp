@@ -44,6 +44,7 @@ void AddDTypes(py::module_& m) {
       .def_property_readonly("itemsize", [](const DTypeObject& t) { return SizeOf(t.value); })
       .def_property_readonly("is_floating_point",
                              [](const DTypeObject& t) { return IsFloating(t.value); })
+      .def_property_readonly("is_complex", [](const DTypeObject&) { return false; })
       .def_property_readonly(
           "is_signed",
           [](const DTypeObject& t) { return t.value != DType::kBool && t.value != DType::kUInt8; })

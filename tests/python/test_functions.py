@@ -217,6 +217,7 @@ def test_dtype_objects():
         True,
     )
     assert not flow.uint8.is_signed and not flow.int64.is_floating_point
+    assert flow.float64.is_complex is False
     assert flow.float32 == flow.float32 != flow.float64 and flow.float32 != "float32"
     with pytest.raises(TypeError):
         type(flow.float32)()
