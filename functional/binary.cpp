@@ -292,12 +292,29 @@ Scalar Product(const Scalar& b, const Scalar& alpha) {
   return large ? Scalar::LargeInt(product) : Scalar(exact);
 }
 
+// As in PyTorch: a fraction makes no floats of integers, and of bool alpha is a truth.
+Status CheckAlpha(const char* name, DType result, const Scalar& alpha) {
+  if (alpha.kind() != Scalar::Kind::kFloat || IsFloating(result)) return OkStatus();
+  return Error(ErrorKind::kDType, name, "(): alpha is ", alpha.to<double>(), ", but the result is ",
+               Name(result), ", which takes no fraction; convert an operand to a floating dtype");
+}
+bool IsOne(const Scalar& alpha) {
+  return alpha.kind() != Scalar::Kind::kFloat && alpha.to<double>() == 1;
+}
+Scalar AsFactor(DType result, const Scalar& alpha) {
+  return result == DType::kBool ? Scalar(alpha.to<double>() != 0) : alpha;
+}
+
 using OfTwo = StatusOr<Tensor> (*)(const Operand&, const Operand&);
 using IntoFirst = StatusOr<Tensor> (*)(const Tensor&, const Operand&);
 
 // F(a, alpha b), as PyTorch's add and sub take it: of tensors a + (kSign alpha) b in one op.
 template <OfTwo kFunction, int kSign, OpName kName>
 StatusOr<Tensor> Scaled(const Operand& a, const Operand& b, Scalar alpha) {
+  if (IsOne(alpha)) return kFunction(a, b);
+  const DType result = ResultDType(a, b);
+  OFL_RETURN_IF_ERROR(CheckAlpha(kName.text, result, alpha));
+  alpha = AsFactor(result, alpha);
   if (alpha.to<double>() == 1) return kFunction(a, b);
   if (const Scalar* number = std::get_if<Scalar>(&b)) return kFunction(a, Product(*number, alpha));
   if (ResultDType(b, alpha) == DType::kBool) {
@@ -308,6 +325,10 @@ StatusOr<Tensor> Scaled(const Operand& a, const Operand& b, Scalar alpha) {
 }
 template <IntoFirst kFunction, int kSign, OpName kName>
 StatusOr<Tensor> ScaledInto(const Tensor& self, const Operand& b, Scalar alpha) {
+  if (IsOne(alpha)) return kFunction(self, b);
+  const DType result = ResultDType(self, b);
+  OFL_RETURN_IF_ERROR(CheckAlpha(kName.text, result, alpha));
+  alpha = AsFactor(result, alpha);
   if (alpha.to<double>() == 1) return kFunction(self, b);
   if (const Scalar* number = std::get_if<Scalar>(&b)) {
     return kFunction(self, Product(*number, alpha));

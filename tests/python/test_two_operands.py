@@ -170,7 +170,7 @@ def test_alpha_is_rounded_once(device):
         flow.add(small, small, alpha=300)
     with pytest.raises(OverflowError, match=r"^sub_\(\): the number -1 is out of range"):
         small.sub_(small, alpha=-1)
-    assert flow.add(flow.tensor([1]), flow.tensor([2]), alpha=0.5).tolist() == [2.0]
+    assert flow.add(flow.tensor([1.0]), flow.tensor([2]), alpha=0.5).tolist() == [2.0]
 
 
 def test_weights_of_lerp(device):
@@ -249,3 +249,24 @@ def test_one_launch_of_integers(name, device):
     x, y = flow.tensor([4, 6], device=device), flow.tensor([6, 1], device=device)
     assert ops_of(getattr(flow, name), x, y) == 1
     assert ops_of(flow.add, x, y, alpha=3) == ops_of(flow.isclose, x, y) == 1
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "add_", "sub_", "rsub"])
+def test_alpha_keeps_the_dtype(name, device):
+    """As in PyTorch: of integers a fraction is refused, a whole one too; of bool it is a truth."""
+    whole, parts = flow.tensor([1, 2], device=device), flow.tensor([1.0, 2.0], device=device)
+    call = getattr(whole, name) if name.endswith("_") else lambda *a, **k: getattr(flow, name)(
+        whole, *a, **k)  # fmt: skip
+    for other in (whole, 3):
+        for alpha in (1.5, 1.0):
+            with pytest.raises(RuntimeError, match="alpha is .* takes no fraction"):
+                call(other, alpha=alpha)
+    assert whole.tolist() == [1, 2] and call(whole, alpha=2).dtype == flow.int64
+    function = getattr(flow, name.removesuffix("_"))
+    assert function(parts, parts, alpha=0.5).dtype == flow.float32
+    assert function(whole, parts, alpha=0.5).dtype == flow.float32
+    truths = flow.tensor([True, False], device=device)
+    if "add" in name:
+        for alpha, expected in ((2, [True, True]), (0, [False, True]), (True, [True, True])):
+            y = flow.add(truths.logical_not(), truths, alpha=alpha)
+            assert y.dtype == flow.bool and y.tolist() == expected
