@@ -17,7 +17,7 @@ namespace oneflow_lite::functional {
 namespace {
 
 const OpExpr& RankExpr(const char* op) {
-  return OpBuilder(op).Input("in").Output("values").Output("indices").Get();
+  return OpBuilder(op).Input("in").Output("values").Output("indices").Attr("share").Get();
 }
 
 // Calls an op that takes one element of the last dim along another.
@@ -37,16 +37,17 @@ StatusOr<TensorList> CallRank(const OpExpr& op, const Tensor& x, int64_t axis, b
 StatusOr<TensorList> MiddleAlong(const char* name, const OpExpr& op, const Tensor& x, int64_t dim,
                                  bool keepdim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, x));
-  return CallRank(op, x, axis, keepdim);
+  return CallRank(op, x, axis, keepdim, {false});
 }
 
+// Of all elements no place is told, and those that are equal share the gradient.
 StatusOr<Tensor> MiddleOfAll(const char* name, const OpExpr& op, const Tensor& x) {
   if (!x.defined()) return NotDefined(name, "input");
   if (x.numel() == 0 && IsFloating(x.dtype())) {
     return Full(Shape{}, Scalar(std::numeric_limits<double>::quiet_NaN()), x.dtype(), x.device());
   }
   OFL_ASSIGN_OR_RETURN(Tensor flat, Reshape(x, Shape{-1}));
-  OFL_ASSIGN_OR_RETURN(TensorList pair, CallRank(op, flat, 0, false));
+  OFL_ASSIGN_OR_RETURN(TensorList pair, CallRank(op, flat, 0, false, {true}));
   return std::move(pair[0]);
 }
 

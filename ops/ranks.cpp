@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Along the last dim: the k-th smallest element, medians, and the places around quantiles.
+#include "functional/binary.h"
+#include "functional/reduce.h"
+#include "functional/select.h"
+#include "functional/ternary.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "ops/place.h"
 
@@ -47,14 +51,38 @@ void DefineKthValue(OpDef& op) {
     return infer(c);
   };
 }
-void DefineMedian(OpDef& op) {
+// g over the number of elements that equal the one taken, or are NaN as it is, at each of them.
+Status ShareAmongEqual(GradContext& c) {
+  if (!c.grad(0).defined()) return OkStatus();
+  const Tensor x = c.input(0).Detach();
+  OFL_ASSIGN_OR_RETURN(const Tensor taken, functional::Unsqueeze(c.output(0).Detach(), -1));
+  OFL_ASSIGN_OR_RETURN(const Tensor dy, functional::Unsqueeze(c.grad(0), -1));
+  OFL_ASSIGN_OR_RETURN(const Tensor alike,
+                       functional::IsClose(x, taken, /*rtol=*/0, /*atol=*/0, /*equal_nan=*/true));
+  OFL_ASSIGN_OR_RETURN(const Tensor number, functional::CountNonzero(alike, Dims{-1}, true));
+  OFL_ASSIGN_OR_RETURN(const Tensor share, functional::Div(dy, number));
+  return c.Set(0, functional::Where(alike, share, Scalar(0)));
+}
+
+void DefineMiddle(OpDef& op) {
   DefineRank(op);
+  op.Attr("share", AttrType::kBool, false);
+  op.save = [one = op.save](const Attrs& attrs, Needs needs) {
+    return attrs.get<bool>(0) ? SavePlan{.inputs = Bit(0), .outputs = Bit(0)} : one(attrs, needs);
+  };
+  op.backward = [one = op.backward](GradContext& c) {
+    return c.attr<bool>(0) ? ShareAmongEqual(c) : one(c);
+  };
+}
+
+void DefineMedian(OpDef& op) {
+  DefineMiddle(op);
   op.doc =
       "The middle element along the last dim, of two the lower, and its place; the first NaN where "
       "there is one.";
 }
 void DefineNanMedian(OpDef& op) {
-  DefineRank(op);
+  DefineMiddle(op);
   op.doc = "The middle element of those along the last dim that are not NaN, and its place.";
 }
 

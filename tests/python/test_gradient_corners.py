@@ -409,3 +409,24 @@ def test_the_result_may_be_changed_in_place(name):
     y.sum().backward()
     (KEEP_INPUT[name](same) * 2).sum().backward()
     assert x.grad.tolist() == same.grad.tolist()
+
+
+# fmt: off
+@pytest.mark.parametrize("name, values, slopes", [
+    ("median", [1.0, 2.0, 2.0, 2.0], [0, 1 / 3, 1 / 3, 1 / 3]), ("median", [3.0, 1.0], [0, 1]),
+    ("median", [[2.0, 2.0], [1.0, 3.0]], [[0.5, 0.5], [0, 0]]),
+    ("median", [math.nan, 1.0, math.nan], [0.5, 0, 0.5]),
+    ("nanmedian", [math.nan, 1.0, 1.0], [0, 0.5, 0.5]), ("median", [math.inf] * 2, [0.5, 0.5]),
+    ("nanmedian", [math.nan, math.nan], [0.5, 0.5]), ("median", 5.0, 1),
+])
+# fmt: on
+def test_the_median_of_all_shares_its_gradient(name, values, slopes):
+    """Among equal elements, as in PyTorch; along a dim it is that of the place."""
+    x = leaf(values)
+    getattr(x, name)().backward()
+    np.testing.assert_allclose(host(x.grad), slopes)
+    y = leaf([[1.0, 2.0, 2.0]])
+    found = getattr(y, name)(1)
+    found.values.backward()
+    assert y.grad[0, found.indices.item()] == 1 and y.grad.sum() == 1
+    assert gradgradcheck(lambda t: getattr(t * t, name)(), (leaf([3.0, 1.0, 2.0]),))
