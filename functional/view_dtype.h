@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes of a tensor as elements of another dtype.
+//
+//   OFL_ASSIGN_OR_RETURN(Tensor bits, functional::ViewAs(x, DType::kInt32));
+#pragma once
+
+#include "oneflow_lite/core/status.h"
+#include "oneflow_lite/core/tensor.h"
+
+namespace oneflow_lite::functional {
+
+// The same bytes as elements of another dtype, without history. Where its size is another one,
+// those of the last dim, whose stride is 1, are divided or joined; ShapeError where they cannot be.
+OFL_API StatusOr<Tensor> ViewAs(const Tensor& x, DType dtype);
+
+}  // namespace oneflow_lite::functional
