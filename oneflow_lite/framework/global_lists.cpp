@@ -2,7 +2,7 @@
 //
 // Ops over lists of tensors (steps of optimizers) in the global mode: one launch over the shards.
 // What belongs to a tensor of the first list is brought to that one's SBP; nothing else moves.
-#include <algorithm>
+#include <set>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/global.h"
@@ -103,20 +103,45 @@ class ListCall {
     return internal::DispatchBackend(local);
   }
 
-  // A number that is not finite is in one shard: all ranks are told.
+  // A number that is not finite is in one shard: the ranks of all tensors are told, so that a step
+  // over several placements is taken by all of them or by none.
   Status ShareFlags() {
     constexpr size_t kFlags = 1;  // the list
-    std::vector<std::pair<const Storage*, PlacementRef>> shared;
     for (size_t k = 0; k < length_; ++k) {
-      const GlobalSpec* g = GlobalOf(call_.inputs[IndexOf(0, k)]);
       const Tensor& flag = shards_[IndexOf(kFlags, k)];
-      if (!g || !g->local.defined() || !flag.defined()) continue;
-      const std::pair<const Storage*, PlacementRef> key{flag.storage().get(), g->placement};
-      if (std::find(shared.begin(), shared.end(), key) != shared.end()) continue;
-      shared.push_back(key);
-      OFL_RETURN_IF_ERROR(internal::GetMovers().maximum(flag, g->placement));
+      if (!flag.defined() || !IsFirstOf(flag, kFlags, k)) continue;
+      OFL_ASSIGN_OR_RETURN(const PlacementRef all, PlacementOf(flag, kFlags));
+      if (!all || all->Here().empty()) continue;
+      OFL_RETURN_IF_ERROR(internal::GetMovers().maximum(flag, all));
     }
     return OkStatus();
+  }
+
+  // Whether a tensor of a list has not come before place k.
+  bool IsFirstOf(const Tensor& t, size_t list, size_t k) const {
+    for (size_t before = 0; before < k; ++before) {
+      const Tensor& other = shards_[IndexOf(list, before)];
+      if (other.defined() && other.storage() == t.storage()) return false;
+    }
+    return true;
+  }
+
+  // The ranks of all tensors of the first list beside which t stands; null where none is global.
+  StatusOr<PlacementRef> PlacementOf(const Tensor& t, size_t list) const {
+    PlacementRef only = nullptr;
+    std::set<int> ranks;
+    bool several = false;
+    for (size_t k = 0; k < length_; ++k) {
+      const Tensor& beside = shards_[IndexOf(list, k)];
+      const GlobalSpec* g = GlobalOf(call_.inputs[IndexOf(0, k)]);
+      if (!g || !beside.defined() || beside.storage() != t.storage()) continue;
+      several = several || (only && only != g->placement);
+      only = g->placement;
+      ranks.insert(only->ranks().begin(), only->ranks().end());
+    }
+    if (!several) return only;
+    return Placement::Get(only->type(), {ranks.begin(), ranks.end()},
+                          {static_cast<int>(ranks.size())});
   }
 
   Status WriteBack() {

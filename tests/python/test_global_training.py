@@ -290,3 +290,31 @@ def found_inf(rank):
 
 def test_an_infinity_on_one_rank_is_one_on_all(ranks):
     ranks.run(found_inf)
+
+
+def found_inf_elsewhere(rank, places):
+    """One optimizer of tensors on several placements: none is stepped where one overflowed."""
+    split = flow.sbp.split(0)
+    params = [flow.ones(4, placement=flow.placement("cpu", ranks), sbp=split, requires_grad=True)
+              for ranks in places]  # fmt: skip
+    optimizer = flow.optim.SGD(params, lr=1.0)
+    for bad in (True, False):
+        scaler = flow.amp.GradScaler("cpu", init_scale=2.0)
+        for p in params:
+            p.grad = flow.full([4], 4.0, placement=p.placement, sbp=split)
+        last = params[-1].grad.to_local()
+        if bad and rank == places[-1][-1]:
+            last[-1] = float("inf")
+        scaler.scale(flow.ones(1))
+        scaler.step(optimizer)
+        scaler.update()
+        for p in params:
+            assert set(p.to_local().tolist()) <= {1.0 if bad else -1.0}, (bad, p)
+        if rank in {r for ranks in places for r in ranks}:
+            assert scaler.get_scale() == (1.0 if bad else 2.0)
+
+
+@pytest.mark.parametrize("places", [[[0, 1], [2, 3]], [[0, 1], [1, 2]], [[3], [0, 2]],
+                                    [[0, 1, 2, 3], [2, 1]]], ids=str)  # fmt: skip
+def test_an_infinity_on_one_placement_is_one_on_all(ranks, places):
+    ranks.run(found_inf_elsewhere, places)
