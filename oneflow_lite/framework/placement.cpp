@@ -46,10 +46,12 @@ StatusOr<PlacementRef> Placement::Get(DeviceType type, const std::vector<int>& r
     return bad("a list without repetition");
   }
   static std::mutex mutex;
-  static auto* const known =
-      new std::map<std::tuple<DeviceType, std::vector<int>, std::vector<int>>, PlacementRef>;
+  // By this process's rank too, which init() may set after the first placements were made.
+  using Key = std::tuple<DeviceType, std::vector<int>, std::vector<int>, int>;
+  static auto* const known = new std::map<Key, PlacementRef>;
+  const int rank = Rank();
   std::lock_guard lock(mutex);
-  PlacementRef& found = (*known)[{type, ranks, grid}];
+  PlacementRef& found = (*known)[{type, ranks, grid, rank}];
   if (!found) found = new Placement(type, ranks, grid);
   return found;
 }

@@ -114,6 +114,27 @@ def test_an_environment_without_sense_is_an_error(environment, part):
     assert "ValueError" in run.stderr and part in run.stderr
 
 
+EARLY = """
+import sys
+import oneflow_lite as flow
+places = [flow.placement("cpu", [0]), flow.placement("cpu", [0])]
+assert places[0] == places[1]
+flow.distributed.init(rank=int(sys.argv[1]), world_size=2, master_port=int(sys.argv[2]), timeout=60)
+x = flow.arange(4, placement=flow.placement("cpu", [0]), sbp=flow.sbp.broadcast)
+print(x.to_local().tolist())
+"""
+
+
+def test_a_placement_made_before_the_ranks_meet_is_none_of_another_rank():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    e = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    runs = [subprocess.Popen([sys.executable, "-c", EARLY, str(rank), str(port)], env=e, text=True,
+                             stdout=subprocess.PIPE) for rank in range(2)]  # fmt: skip
+    assert [run.communicate(timeout=180)[0] for run in runs] == ["[0, 1, 2, 3]\n", "[]\n"]
+
+
 MEETS = """
 import oneflow_lite as flow
 x = flow.ones(2)
