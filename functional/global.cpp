@@ -30,8 +30,12 @@ Tensor AsGlobal(const Tensor& shard, const Shape& shape, DType dtype, PlacementR
 class BoxingNode final : public Node {
  public:
   enum class Way : uint8_t { kFromLocal, kBoxed, kToLocal };
-  BoxingNode(Way way, PlacementRef placement, std::optional<NdSbp> sbp, Shape shape)
-      : way_(way), placement_(placement), sbp_(std::move(sbp)), shape_(std::move(shape)) {}
+  BoxingNode(Way way, PlacementRef placement, std::optional<NdSbp> sbp, NdSbp went, Shape shape)
+      : way_(way),
+        placement_(placement),
+        sbp_(std::move(sbp)),
+        went_(std::move(went)),
+        shape_(std::move(shape)) {}
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     OFL_ASSIGN_OR_RETURN(Tensor g, BackwardOf(grads[0]));
@@ -46,7 +50,8 @@ class BoxingNode final : public Node {
     switch (way_) {
       case Way::kFromLocal: {
         OFL_ASSIGN_OR_RETURN(const Tensor moved, Boxed(g, placement_, *sbp_));
-        return ToLocal(moved);
+        // As many terms make up its own gradient as x was of.
+        return ToLocal(moved, went_);
       }
       case Way::kBoxed: {
         const GlobalSpec* spec = GlobalOf(g);
@@ -62,15 +67,16 @@ class BoxingNode final : public Node {
   const Way way_;
   const PlacementRef placement_;
   const std::optional<NdSbp> sbp_;  // of the gradient that goes on
+  const NdSbp went_;                // how a local tensor became global
   const Shape shape_;               // logical
 };
 
 // Makes the node the producer of y, where x asks for a gradient.
 Status Record(const Tensor& x, const Tensor& y, BoxingNode::Way way, PlacementRef placement,
-              std::optional<NdSbp> sbp, const Shape& shape) {
+              std::optional<NdSbp> sbp, const Shape& shape, NdSbp went = {}) {
   if (!GradEnabled() || !autograd::RequiresGrad(x)) return OkStatus();
   OFL_RETURN_IF_ERROR(autograd::RefreshView(x));
-  auto node = MakeRef<BoxingNode>(way, placement, std::move(sbp), shape);
+  auto node = MakeRef<BoxingNode>(way, placement, std::move(sbp), std::move(went), shape);
   node->edges.push_back(autograd::GradientEdge(x));
   if (y.device().type == DeviceType::kCUDA) {
     OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(y.device()));
@@ -162,7 +168,7 @@ StatusOr<Tensor> LocalToGlobal(const Tensor& x, PlacementRef placement, NdSbp sb
   Tensor y = AsGlobal(x, shape, static_cast<DType>(model[0]), placement, sbp);
   if (here) {
     OFL_RETURN_IF_ERROR(Record(x, y, BoxingNode::Way::kFromLocal, placement,
-                               grad_sbp.value_or(GradientOf(sbp)), shape));
+                               grad_sbp.value_or(GradientOf(sbp)), shape, sbp));
   }
   return y;
 }
@@ -177,7 +183,8 @@ StatusOr<Tensor> FromShard(const Tensor& x, const Shape& shape, PlacementRef pla
     }
   }
   Tensor y = AsGlobal(x, shape, x.dtype(), placement, sbp);
-  OFL_RETURN_IF_ERROR(Record(x, y, BoxingNode::Way::kFromLocal, placement, GradientOf(sbp), shape));
+  OFL_RETURN_IF_ERROR(
+      Record(x, y, BoxingNode::Way::kFromLocal, placement, GradientOf(sbp), shape, sbp));
   return y;
 }
 

@@ -117,8 +117,18 @@ def functions_that_make_tensors(make):
         yield init(make(FLOATS))
 
 
+def gradients_of_gradients(make):
+    for function in (F.log_softmax, F.softmax):
+        x = make(FLOATS).requires_grad_()
+        y = function(x, 1)
+        (g,) = flow.autograd.grad([(y * y.detach().cos()).sum()], [x], create_graph=True)
+        (h,) = flow.autograd.grad([(g * g.detach().sin()).sum()], [x])
+        yield from (y, g, h)
+
+
 PROGRAMS = [
     functions_that_make_tensors,
+    gradients_of_gradients,
     numbers_in_place,
     numbers_in_place_with_gradients,
     indices_that_are_no_tensors,
