@@ -215,6 +215,7 @@ StatusOr<Tensor> ToLocal(const Tensor& x, std::optional<NdSbp> grad_sbp) {
     return Error(ErrorKind::kRuntime, "to_local(): ", Describe(x), " is a local tensor already");
   }
   if (grad_sbp) OFL_RETURN_IF_ERROR(CheckSbp("to_local", *g->placement, x.shape(), &*grad_sbp));
+  OFL_RETURN_IF_ERROR(CheckFresh("to_local", x));
   if (!g->local.defined()) return Tensor::Empty(Shape{0}, x.dtype(), x.device());
   Tensor y = g->local.Detach();
   OFL_RETURN_IF_ERROR(Record(x, y, BoxingNode::Way::kToLocal, g->placement,

@@ -60,9 +60,11 @@ bool GivesZero(const NdSbp& sbp, const Placement& p) {
 
 // The shard of an input as the plan wants it. A number, the same on all ranks, counts once in a
 // sum.
-StatusOr<Tensor> ShardFor(const Tensor& t, const NdSbp& want, PlacementRef placement) {
+StatusOr<Tensor> ShardFor(const OpDef& def, const Tensor& t, const NdSbp& want,
+                          PlacementRef placement) {
   const GlobalSpec* g = GlobalOf(t);
   if (!g) return t.defined() && GivesZero(want, *placement) ? Zero(t.dtype()) : t;
+  OFL_RETURN_IF_ERROR(CheckFresh(def.name, t));
   if (g->sbp == want) return g->local;
   return Move(g->local, {t.shape(), t.dtype(), placement, g->sbp, placement, want});
 }
@@ -111,7 +113,7 @@ class GlobalCall {
     absl::InlinedVector<Tensor, 4> shards;
     for (size_t i = 0; i < call_.inputs.size(); ++i) {
       OFL_ASSIGN_OR_RETURN(Tensor shard,
-                           ShardFor(call_.inputs[i], plan_.inputs[i], plan_.placement));
+                           ShardFor(def_, call_.inputs[i], plan_.inputs[i], plan_.placement));
       shards.push_back(std::move(shard));
     }
     TensorList outputs;
@@ -160,7 +162,7 @@ class GlobalCall {
     Tensor view = base.WithGeometry(std::move(g.shape), std::move(g.strides), g.offset);
     copied = copied || from.copied || from.sbp != plan_.inputs[0];
     view.impl()->global_spec = std::make_shared<GlobalSpec>(
-        GlobalSpec{plan_.placement, plan_.outputs[0], std::move(shard), copied});
+        GlobalSpec{plan_.placement, plan_.outputs[0], std::move(shard), copied, base.version()});
     call_.outputs->push_back(std::move(view));
     return OkStatus();
   }
@@ -197,9 +199,18 @@ Tensor MakeGlobal(const Shape& shape, DType dtype, GlobalSpec spec) {
   return Tensor(std::move(impl));
 }
 
+Status CheckFresh(absl::string_view op, const Tensor& t) {
+  const GlobalSpec* g = GlobalOf(t);
+  if (!g->copied || g->cut == t.version()) return OkStatus();
+  return Error(ErrorKind::kRuntime, op, "(): ", Describe(t),
+               " is a view of a global tensor whose elements had to move between ranks, and was "
+               "cut before that tensor changed; cut it anew, or clone it before the change");
+}
+
 StatusOr<Tensor> Box(const Tensor& t, PlacementRef placement, const NdSbp& sbp) {
   const GlobalSpec* g = GlobalOf(t);
   OFL_CHECK(g != nullptr);
+  OFL_RETURN_IF_ERROR(CheckFresh("to_global", t));
   if (g->placement == placement && g->sbp == sbp) return t;
   OFL_ASSIGN_OR_RETURN(
       Tensor local, Move(g->local, {t.shape(), t.dtype(), g->placement, g->sbp, placement, sbp}));
@@ -209,6 +220,7 @@ StatusOr<Tensor> Box(const Tensor& t, PlacementRef placement, const NdSbp& sbp) 
 StatusOr<Tensor> Whole(absl::string_view op, const Tensor& t) {
   const GlobalSpec* g = GlobalOf(t);
   if (!g) return t;
+  OFL_RETURN_IF_ERROR(CheckFresh(op, t));
   OFL_ASSIGN_OR_RETURN(Tensor whole, Box(t, g->placement, WholeOn(*g->placement)));
   const Tensor& local = GlobalOf(whole)->local;
   if (local.defined()) return internal::DenseOf(local);

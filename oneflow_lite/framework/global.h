@@ -21,12 +21,16 @@ struct GlobalSpec {
   NdSbp sbp;
   Tensor local;         // undefined where this process takes no part
   bool copied = false;  // a view whose elements had to move: to write into it is an error
+  uint32_t cut = 0;     // the version at which it was cut: a later one is not in it
 };
 
 // Null for a local tensor.
 inline const GlobalSpec* GlobalOf(const Tensor& t) {
   return t.defined() ? t.impl()->global_spec.get() : nullptr;
 }
+
+// RuntimeError for a view whose elements had to move, and are others by now.
+OFL_API Status CheckFresh(absl::string_view op, const Tensor& t);
 
 // A tensor of that logical shape; `local` is this process's shard.
 OFL_API Tensor MakeGlobal(const Shape& shape, DType dtype, GlobalSpec spec);

@@ -129,10 +129,13 @@ def tensor_repr(x: Tensor) -> str:
         For example ``tensor([[0.1000, 0.2000]], device='cuda:0', grad_fn=<softmax_backward>)``.
     """
     prefix = "tensor("
-    values = x.detach()
+    values, stale = x.detach(), False
     if x.is_global:  # what lies here, so that nobody has to wait for the others
-        values = values.to_local()
-    if x.device.type == "meta":
+        try:
+            values = values.to_local()
+        except RuntimeError:  # a view that was cut before its tensor changed
+            stale = True
+    if x.device.type == "meta" or stale:
         body = "..."
     elif values.numel() == 0:
         body = "[]"
@@ -141,7 +144,7 @@ def tensor_repr(x: Tensor) -> str:
         body = _rows(shown, tuple(values.shape), _format(shown), len(prefix))
     text = prefix + body
     last_line = len(text) - text.rfind("\n") - 1
-    for note in _notes(x, has_values=x.numel() > 0):
+    for note in [*_notes(x, has_values=x.numel() > 0), *(["out of date"] if stale else [])]:
         if last_line + len(note) + 3 > WIDTH:
             text, last_line = text + ",\n" + " " * len(prefix) + note, len(prefix) + len(note)
         else:

@@ -252,6 +252,20 @@ def in_place(rank):
         x[1:3].fill_(0)
     np.testing.assert_array_equal(x.numpy(), expected)
     x[1:3].clone().fill_(0)
+    # Nor does what is written elsewhere reach it: it says so, and is never out of date.
+    apart, beside = x[1:3], x[:, :2]
+    again = apart[0]
+    x.add_(1)
+    expected += 1
+    np.testing.assert_array_equal(beside.numpy(), expected[:, :2])
+    np.testing.assert_array_equal(x[1:3].numpy(), expected[1:3])
+    for use in (apart.numpy, apart.clone, apart.to_local, again.sum, lambda: again + 1,
+                lambda: apart.to_global(sbp=flow.sbp.broadcast), lambda: apart[0]):  # fmt: skip
+        with pytest.raises(RuntimeError, match="was cut before that tensor changed"):
+            use()
+    assert "out of date" in repr(apart) and "out of date" not in repr(beside)
+    x.sub_(1)
+    expected -= 1
     # The operand moves, what is changed does not.
     x.add_(split((5, 6), flow.sbp.split(1)))
     assert x.sbp == (flow.sbp.split(0),)
