@@ -7,6 +7,7 @@
 #include "functional/cat.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/everywhere.h"
 #include "functional/host_value.h"
 #include "functional/linalg.h"
 #include "functional/linalg_call.h"
@@ -214,6 +215,7 @@ StatusOr<TensorList> Tolerances(const char* name, const Tensor& a, const Tensor&
   const double standard =
       atol.defined() ? 0.0 : EpsilonOf(a.dtype()) * static_cast<double>(LargerSide(a));
   const Dims batch = BatchOf(a);
+  const GlobalScope like(absl::MakeConstSpan(&a, 1));
   TensorList both;
   for (const Tensor& given : {atol, rtol}) {
     Tensor t = given;
@@ -222,6 +224,9 @@ StatusOr<TensorList> Tolerances(const char* name, const Tensor& a, const Tensor&
       OFL_ASSIGN_OR_RETURN(t, Full({}, Scalar(value), a.dtype(), a.device()));
     }
     OFL_ASSIGN_OR_RETURN(t, To(t.Detach(), a.device(), a.dtype()));
+    if (t.ndim() == 0) {  // a number, the same on all ranks
+      OFL_ASSIGN_OR_RETURN(t, Everywhere(t));
+    }
     StatusOr<Tensor> wide = Expand(t, batch);
     if (!wide.ok()) return Renamed(name, wide.status());
     both.push_back(*std::move(wide));

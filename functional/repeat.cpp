@@ -5,6 +5,7 @@
 
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/everywhere.h"
 #include "functional/host_value.h"
 #include "functional/index.h"
 #include "functional/remap.h"
@@ -96,10 +97,12 @@ StatusOr<Tensor> RepeatedPlaces(const Tensor& repeats) {
   for (int64_t i = 0; i < n; ++i) {
     if (__builtin_add_overflow(total, count[i], &total)) total = INT64_MAX;
   }
-  OFL_ASSIGN_OR_RETURN(Tensor places, Empty({total}, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(const Tensor places, Tensor::Empty(Shape{total}, DType::kInt64, Device{}));
   int64_t* place = static_cast<int64_t*>(places.data());
   for (int64_t i = 0; i < n; ++i) place = std::fill_n(place, count[i], i);
-  return To(places, repeats.device(), {});
+  OFL_ASSIGN_OR_RETURN(const Tensor there, To(places, repeats.device(), {}));
+  const GlobalScope like(absl::MakeConstSpan(&repeats, 1));
+  return Everywhere(there);
 }
 
 StatusOr<Tensor> RepeatInterleave(const Tensor& x, const Tensor& repeats,

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 
+#include "functional/binary.h"
+#include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/everywhere.h"
+#include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -54,7 +58,8 @@ StatusOr<Tensor> TriangleIndices(const char* name, int64_t rows, int64_t cols, i
   const __int128 below = OnAndBelow(rows, cols, lower ? offset : std::max(offset - 1, -rows));
   const __int128 kept = lower ? below : static_cast<__int128>(rows) * cols - below;
   const auto count = static_cast<int64_t>(std::min<__int128>(kept, INT64_MAX));
-  OFL_ASSIGN_OR_RETURN(const Tensor places, Empty({2, count}, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(const Tensor places,
+                       Tensor::Empty(Shape{2, count}, DType::kInt64, Device{}));
   int64_t* row = static_cast<int64_t*>(places.data());
   int64_t* col = row + count;
   // Rows without any, which may be very many, are left out.
@@ -69,7 +74,41 @@ StatusOr<Tensor> TriangleIndices(const char* name, int64_t rows, int64_t cols, i
       *col++ = c;
     }
   }
-  return To(places, device, dtype);
+  OFL_ASSIGN_OR_RETURN(const Tensor there, To(places, device, dtype));
+  return Everywhere(there);
+}
+
+StatusOr<Tensor> LocalEye(int64_t n, int64_t cols, std::optional<DType> dtype,
+                          std::optional<Device> device) {
+  const GlobalScope local(nullptr, {});
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Zeros({n, cols}, dtype, device));
+  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(y));
+  OFL_RETURN_IF_ERROR(FillInto(diagonal, Scalar(1)).status());
+  return y;
+}
+
+// Where all indices are the same. Global where x is, and whole.
+StatusOr<Tensor> OnDiagonal(const Tensor& x) {
+  const GlobalScope like(absl::MakeConstSpan(&x, 1));
+  Tensor first, all;
+  for (int d = 0; d < x.ndim(); ++d) {
+    Dims shape(x.ndim(), 1);
+    shape[d] = x.shape()[d];
+    OFL_ASSIGN_OR_RETURN(Tensor index, Arange(Scalar(int64_t{0}), Scalar(shape[d]),
+                                              Scalar(int64_t{1}), DType::kInt64, x.device()));
+    OFL_ASSIGN_OR_RETURN(index, Reshape(index, shape));
+    if (d == 0) {
+      first = index;
+      continue;
+    }
+    OFL_ASSIGN_OR_RETURN(const Tensor same, Eq(first, index));
+    if (d == 1) {
+      all = same;
+    } else {
+      OFL_ASSIGN_OR_RETURN(all, LogicalAnd(all, same));
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -94,9 +133,8 @@ StatusOr<Tensor> Eye(int64_t n, std::optional<int64_t> m, std::optional<DType> d
   const int64_t cols = m.value_or(n);
   OFL_RETURN_IF_ERROR(CheckSize("eye", "n", n));
   OFL_RETURN_IF_ERROR(CheckSize("eye", "m", cols));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Zeros({n, cols}, dtype, device));
-  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(y));
-  OFL_RETURN_IF_ERROR(FillInto(diagonal, Scalar(1)).status());
+  OFL_ASSIGN_OR_RETURN(const Tensor local, LocalEye(n, cols, dtype, device));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Everywhere(local));
   if (requires_grad) OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(y, true));
   return y;
 }
@@ -146,6 +184,11 @@ StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value) {
     return ShapeMismatch("fill_diagonal_", "self", self.shape(), "2 dims, or more of one size");
   }
   if (self.numel() == 0) return self;
+  if (GlobalOf(self)) {  // whose diagonal lies on several ranks
+    OFL_ASSIGN_OR_RETURN(const Tensor diagonal, OnDiagonal(self));
+    OFL_ASSIGN_OR_RETURN(const Tensor filled, MaskedFill(self, diagonal, value));
+    return CopyInto(self, filled);
+  }
   int64_t stride = 0;
   for (const int64_t s : self.strides()) stride += s;
   OFL_ASSIGN_OR_RETURN(const Tensor diagonal,

@@ -205,6 +205,11 @@ def factories(rank):
         np.testing.assert_array_equal(x.detach().numpy(), np.ones((5, 3)))
     z = flow.zeros((4, 6), placement=grid, sbp=[flow.sbp.split(0), flow.sbp.split(0)])
     assert z.to_local().shape == (4 // len(LINE), 6) and z.numpy().sum() == 0
+    for sbp in (flow.sbp.split(0), flow.sbp.split(1), flow.sbp.broadcast, flow.sbp.partial_sum):
+        np.testing.assert_array_equal(flow.eye(5, 3, placement=p, sbp=sbp).numpy(), np.eye(5, 3))
+        places = flow.tril_indices(4, 3, placement=grid, sbp=[sbp, flow.sbp.split(1)])
+        np.testing.assert_array_equal(places.numpy(), np.tril_indices(4, 0, 3))
+        assert places.sbp == (sbp, flow.sbp.split(1))
     a = flow.arange(7, placement=p, sbp=flow.sbp.split(0))
     assert a.tolist() == list(range(7))
     flow.manual_seed(3)

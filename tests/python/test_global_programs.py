@@ -117,6 +117,32 @@ def functions_that_make_tensors(make):
         yield init(make(FLOATS))
 
 
+def written_into_copies(make):
+    """What is written may lie on several ranks."""
+    x, y = make(FLOATS).requires_grad_(), make(OTHERS)
+    yield x.select_scatter(y[0], 0, 3)
+    yield x.select_scatter(y[:, 2], 1, -1)
+    parts = x.slice_scatter(y[:2], 0, 1, 3) * y.slice_scatter(x[:, ::2], 1, 0, 6, 2)
+    yield from (parts, x.diagonal_scatter(y[0, :5]), x.diagonal_scatter(y[1, :4], 2))
+    (parts.square().sum() + x.diagonal_scatter(y[0, :5]).exp().sum()).backward()
+    yield x.grad
+    for values in (FLOATS, FLOATS.T, INTS, np.zeros((3, 3, 3))):
+        yield make(values).fill_diagonal_(7)
+    z = x.detach().clone().requires_grad_()
+    (z * 1).fill_diagonal_(0.5).square().sum().backward()
+    yield z.grad
+
+
+def places_that_the_host_counts(make):
+    """A function finds them on the host; they go with the global tensors."""
+    x, counts = make(FLOATS), make(np.array([1, 0, 3, 2, 1]))
+    yield from (x.repeat_interleave(counts, 0), flow.repeat_interleave(counts))
+    yield from (F.pdist(x), F.pdist(x, 1.0), x.tensor_split(make(np.array([1, 3])))[1])
+    least = flow.tensor(1e-3, dtype=flow.float64)
+    yield from (flow.pinverse(x), flow.linalg.pinv(x, rtol=1e-3), flow.linalg.pinv(x, atol=least))
+    yield flow.linalg.matrix_rank(x, 1e-3)
+
+
 def gradients_of_gradients(make):
     for function in (F.log_softmax, F.softmax):
         x = make(FLOATS).requires_grad_()
@@ -128,6 +154,8 @@ def gradients_of_gradients(make):
 
 PROGRAMS = [
     functions_that_make_tensors,
+    written_into_copies,
+    places_that_the_host_counts,
     gradients_of_gradients,
     numbers_in_place,
     numbers_in_place_with_gradients,
