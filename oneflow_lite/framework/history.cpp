@@ -75,9 +75,10 @@ class AccumulateGrad final : public Node {
     // create_graph: history is kept, nothing is changed in place.
     if (contiguous && GradEnabled() && !Base(grad).defined()) return grad;
     const GlobalSpec* g = GlobalOf(grad);
-    const bool shared = g && g->local.defined() && g->local.storage()->use_count() > 1;
-    if (contiguous && !shared && grad.impl()->use_count() <= 2 &&
-        grad.storage()->use_count() == 1 && grad.storage()->owns_memory()) {
+    const Tensor& memory = g ? g->local : grad;  // undefined: this rank has no part of it
+    const bool alone = !memory.defined() ||
+                       (memory.storage()->use_count() == 1 && memory.storage()->owns_memory());
+    if (contiguous && alone && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
       return grad;
     }
     return CloneTensor(grad);

@@ -95,6 +95,21 @@ def test_gradients_of_slices_are_not_gathered(ranks):
     ranks.run(cuts)
 
 
+def moved(rank):
+    p = flow.placement("cpu", LINE)
+    values = np.arange(1.0, 13)
+    x = spread(values, p, [split(0)]).detach().requires_grad_()
+    y, dy = x.exp(), spread(values, p, [split(0)])
+    with flow.profiler.profile() as prof:
+        y.backward(dy)
+    np.testing.assert_allclose(x.grad.numpy(), values * np.exp(values))
+    return {s.name for s in prof.stats()}
+
+
+def test_a_gradient_that_nobody_else_holds_is_moved(ranks):
+    assert all("cast" not in names and len(names) > 0 for names in ranks.run(moved))
+
+
 SHAPES = [(8, 12), (4, 8, 4), (16,), (4, 1, 8)]
 
 
