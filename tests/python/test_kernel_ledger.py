@@ -18,8 +18,8 @@ ledger = runpy.run_path(str(SCRIPT))
 MOST_INSTANCES = 40
 # Those that had more when they came to be counted. A number may only fall, and none is added.
 MORE_INSTANCES = {
-    ("layer_norm forward", "bfloat16"): 43,
-    ("layer_norm forward", "float16"): 43,
+    ("layer_norm forward", "bfloat16"): 42,
+    ("layer_norm forward", "float16"): 42,
     ("rms_norm forward", "bfloat16"): 41,
     ("rms_norm forward", "float16"): 41,
 }
