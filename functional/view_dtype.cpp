@@ -34,6 +34,10 @@ StatusOr<Tensor> ViewAs(const Tensor& x, DType dtype) {
     return Error(ErrorKind::kNotImplemented, "view(): ", Describe(x),
                  " is global; view() of its local part, to_local(), takes a dtype");
   }
+  if (dtype == DType::kBool && x.dtype() != DType::kBool) {
+    return Error(ErrorKind::kDType, "view(): bytes of ", Describe(x), " may be neither 0 nor 1, ",
+                 "which are those of bool; compare with 0");
+  }
   Shape shape = x.shape();
   Dims strides = x.strides();
   int64_t offset = x.offset();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "oneflow_lite/core/parallel.h"
@@ -104,11 +105,14 @@ class CpuCompact final : public Compact {
 
   Status Places(Stream&, int ndim, const int64_t* dims, const void* mask, int64_t count, int64_t* y,
                 void*) const override {
+    if (ndim == 0) return OkStatus();
     int64_t n = 1;
     for (int d = 0; d < ndim; ++d) n *= dims[d];
     std::fill(y, y + count * ndim, int64_t{0});
     VisitAll(spec_.mask, [&]<class M>(Tag<M>) {
-      ForHeld(n, static_cast<const M*>(mask), [&](int64_t i, int64_t k) {
+      // A bool that others made of bytes may be neither 0 nor 1.
+      using Read = std::conditional_t<std::is_same_v<M, bool>, uint8_t, M>;
+      ForHeld(n, static_cast<const Read*>(mask), [&](int64_t i, int64_t k) {
         if (k < count) y[k * ndim + ndim - 1] = i;
       });
     });

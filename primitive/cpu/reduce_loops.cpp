@@ -284,6 +284,12 @@ void FoldSeveralTo(int64_t n, const void* data, int64_t stride, C* to) {
   });
 }
 
+// 1 for a byte that is not 0: a bool that others made of bytes may be any.
+template <class D>
+HWY_INLINE hn::Vec<D> TruthOf(D d, const uint8_t* x) {
+  return hn::Min(hn::LoadU(d, x), hn::Set(d, uint8_t{1}));
+}
+
 int64_t CountRow(int64_t n, const void* data) {
   const uint8_t* x = static_cast<const uint8_t*>(data);
   const hn::ScalableTag<uint8_t> d;
@@ -292,10 +298,10 @@ int64_t CountRow(int64_t n, const void* data) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= static_cast<size_t>(n); i += lanes) {
-    s = hn::Add(s, hn::SumsOf8(hn::LoadU(d, x + i)));
+    s = hn::Add(s, hn::SumsOf8(TruthOf(d, x + i)));
   }
   auto total = static_cast<int64_t>(hn::GetLane(hn::SumOfLanes(sums, s)));
-  for (; i < static_cast<size_t>(n); ++i) total += x[i];
+  for (; i < static_cast<size_t>(n); ++i) total += x[i] != 0;
   return total;
 }
 
@@ -305,9 +311,9 @@ void CountTo(int64_t n, const void* data, uint8_t* to) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= static_cast<size_t>(n); i += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, to + i), hn::LoadU(d, x + i)), d, to + i);
+    hn::StoreU(hn::Add(hn::LoadU(d, to + i), TruthOf(d, x + i)), d, to + i);
   }
-  for (; i < static_cast<size_t>(n); ++i) to[i] = static_cast<uint8_t>(to[i] + x[i]);
+  for (; i < static_cast<size_t>(n); ++i) to[i] = static_cast<uint8_t>(to[i] + (x[i] != 0));
 }
 
 void CountSeveralTo(int64_t n, const void* data, int64_t stride, uint8_t* to) {
@@ -318,7 +324,7 @@ void CountSeveralTo(int64_t n, const void* data, int64_t stride, uint8_t* to) {
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     const auto of = [&](int64_t chunk)
-                        OFL_SIMD_LAMBDA { return hn::LoadU(d, x + chunk * stride + i); };
+                        OFL_SIMD_LAMBDA { return TruthOf(d, x + chunk * stride + i); };
     const auto sum = hn::Add(hn::Add(of(0), of(1)), hn::Add(of(2), of(3)));
     hn::StoreU(hn::Add(hn::LoadU(d, to + i), sum), d, to + i);
   }

@@ -8,8 +8,9 @@ from numerics import ALL, flow
 NUMPY = [d for d in ALL if d != "bfloat16"]
 
 
-@pytest.mark.parametrize("to", NUMPY)
-@pytest.mark.parametrize("dtype", NUMPY)
+@pytest.mark.parametrize(
+    "dtype, to", [(a, b) for a in NUMPY for b in NUMPY if b != "bool" or a == "bool"]
+)
 def test_bytes_are_numpys(dtype, to):
     a = np.arange(48).reshape(2, 3, 8).astype(dtype)
     x = flow.from_numpy(a)
@@ -63,3 +64,22 @@ def test_no_history_and_one_version():
     assert y.tolist() == [0] * 4
     with pytest.raises(RuntimeError):  # what exp keeps was changed through the view
         y.sum().backward()
+
+
+def test_other_bytes_are_no_bools():
+    with pytest.raises(TypeError, match="neither 0 nor 1"):
+        flow.ones(3, dtype=flow.uint8).view(flow.bool)
+    assert flow.tensor([True, False]).view(flow.uint8).tolist() == [1, 0]
+
+
+def test_bools_that_numpy_made_of_bytes_count_once():
+    raw = np.zeros(2000, np.uint8)
+    raw[:600] = 3
+    raw[700:] = 255
+    mask = flow.from_numpy(raw.view(np.bool_))
+    want = np.flatnonzero(raw)
+    assert mask.sum().item() == flow.count_nonzero(mask).item() == len(want)
+    np.testing.assert_array_equal(flow.nonzero(mask)[:, 0].numpy(), want)
+    np.testing.assert_array_equal(flow.arange(2000)[mask].numpy(), want)
+    columns = flow.from_numpy(np.full((300, 3), 255, np.uint8).view(np.bool_))
+    assert columns.sum(0).tolist() == [300] * 3 and columns.all().item()
