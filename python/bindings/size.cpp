@@ -22,7 +22,8 @@ PyObject* AsSize(PyObject* tuple) {
   if (!tuple || Py_TYPE(tuple) == &size_type) return tuple;
   const PyRef shared(tuple);  // the empty tuple is one object, and Python itself may hold others
   const Py_ssize_t n = PyTuple_GET_SIZE(tuple);
-  if (n == 0) return size_type.tp_alloc(&size_type, 0);
+  // By tuple's own constructor, which also says that the hash is not known yet (Python 3.14).
+  if (n == 0) return PyTuple_Type.tp_new(&size_type, tuple, nullptr);
   const Items items(tuple);
   PyRef copy(PyTuple_New(n));
   if (!copy) return nullptr;

@@ -113,3 +113,7 @@ def test_sizes_are_arguments():
 def test_a_size_saved_is_a_tuple(tmp_path):
     flow.save({"shape": flow.zeros(2, 3).shape}, tmp_path / "sizes")
     assert flow.load(tmp_path / "sizes") == {"shape": (2, 3)}
+
+
+def test_the_empty_size_has_the_hash_of_the_empty_tuple():
+    assert hash(flow.tensor(1).shape) == hash(()) and {(): 1}[flow.tensor(1).shape] == 1
