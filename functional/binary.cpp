@@ -282,6 +282,9 @@ namespace {
 
 // alpha b, of numbers.
 Scalar Product(const Scalar& b, const Scalar& alpha) {
+  if (b.kind() == Scalar::Kind::kBool && alpha.kind() == Scalar::Kind::kBool) {
+    return Scalar(b.to<double>() != 0 && alpha.to<double>() != 0);
+  }
   const double product = b.to<double>() * alpha.to<double>();
   if (b.kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat) {
     return Scalar(product);

@@ -270,3 +270,5 @@ def test_alpha_keeps_the_dtype(name, device):
         for alpha, expected in ((2, [True, True]), (0, [False, True]), (True, [True, True])):
             y = flow.add(truths.logical_not(), truths, alpha=alpha)
             assert y.dtype == flow.bool and y.tolist() == expected
+        y = flow.add(truths, True, alpha=False)
+        assert y.dtype == flow.bool and y.tolist() == [True, False]
