@@ -203,6 +203,18 @@ def nothing_counts(rank):
     )  # fmt: skip
     assert np.isnan(pipeline.step(x, t * 0 - 100).item())
 
+    def masked(y, target):
+        counts = (target != -100).double()
+        return (y.sum(-1) * counts).sum() / counts.sum().clamp(min=1)
+
+    stages = layers("plain")
+    pipeline = dist.Pipeline(
+        stages, flow.placement("cpu", [0, 1, 2, 3]), 4, masked,
+        weight=lambda target: (target != -100).sum(),
+    )  # fmt: skip
+    assert pipeline.step(x, t * 0 - 100).item() == 0
+    assert all((p.grad == 0).all() for p in stages[rank].parameters())
+
 
 def test_a_mean_of_nothing(ranks):
     ranks.run(nothing_counts)

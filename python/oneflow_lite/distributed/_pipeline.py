@@ -8,7 +8,6 @@ micro-batches are under way there, and (S - 1) / (M + S - 1) of the time is wait
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -307,7 +306,9 @@ class Pipeline(Module):
         total = _C.full([], sum(weights), dtype=_ext.float64, device=self._where)
         all_reduce(total, group=self._row)
         whole = total.item()
-        return [w / whole if w else 0.0 for w in weights] if whole else [math.nan] * len(parts)
+        if not whole:  # the loss says what the mean of nothing is
+            return [1 / (len(parts) * self._row.size)] * len(parts)
+        return [w / whole if w else 0.0 for w in weights]
 
     def _one_forward_one_backward(self, chunks: Any, targets: Any, shares: list[float]) -> Tensor:
         """All micro-batches, forward and backward; the sum of their shares of the loss."""
