@@ -58,7 +58,8 @@ def _summed(tensors: list[Tensor], names: tuple[Names, ...], result: Names) -> T
     gone = [d for d, name in enumerate(dims) if name not in result]
     x = x.sum(gone) if gone else x
     dims = tuple(name for name in dims if name in result)
-    return x if dims == result else x.permute([dims.index(name) for name in result])
+    own = bool(gone) or len(parts) > 1  # else it may be an operand itself
+    return x if own and dims == result else x.permute([dims.index(name) for name in result])
 
 
 def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
@@ -82,13 +83,10 @@ def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
     return equation, given[: 2 * pairs : 2]
 
 
-# What follows from names and shapes alone is kept: it takes longer than a small product.
-_kept = functools.lru_cache(maxsize=256)
 Shape = tuple[int, ...]
 
 
-@_kept
-def _parse(equation: str, shapes: tuple[Shape, ...]) -> tuple[tuple[Names, ...], Names]:
+def _parsed(equation: str, shapes: tuple[Shape, ...]) -> tuple[tuple[Names, ...], Names]:
     """The names of the dims of each tensor and of the result; "0", "1" ... for those of "..."."""
     equation = equation.replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -155,8 +153,7 @@ class _Layout(NamedTuple):
         return x if self.groups is None else x.reshape(self.groups)
 
 
-@_kept
-def _plan(
+def _planned(
     names: Names, shape: Shape, other: Names, other_shape: Shape, wanted: frozenset[str]
 ) -> tuple[_Layout, _Layout, list[int], Names]:
     """One matrix product: [batch, rows, sums] times [batch, sums, cols]; the shape of its result,
@@ -196,3 +193,8 @@ def _multiply(
     left, right, shape, dims = _plan(names, tuple(x.shape), other, tuple(y.shape), wanted)
     product = left.of(x) @ right.of(y)
     return product if list(product.shape) == shape else product.reshape(shape), dims
+
+
+# What follows from names and shapes alone is kept: it takes longer than a small product.
+_parse = functools.lru_cache(maxsize=256)(_parsed)
+_plan = functools.lru_cache(maxsize=256)(_planned)
