@@ -71,6 +71,8 @@ def _check(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None
         parser.error(f"--node-rank {options.node_rank} of --nnodes {options.nnodes} cannot be")
     if options.nnodes > 1 and not (options.master_addr and options.master_port):
         parser.error("several machines need --master-addr and --master-port")
+    if options.master_port and not 0 < options.master_port < 65535:
+        parser.error(f"--master-port is {options.master_port}, but it and the next must be ports")
     if options.device == "cuda" and options.nproc > _gpus():
         parser.error(f"--nproc {options.nproc} is more than the {_gpus()} GPUs of this machine")
 
@@ -83,7 +85,7 @@ def _listen(address: str, port: int) -> socket.socket:
         s = socket.socket(family, kind, protocol)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         s.bind(where)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         sys.exit(f"launch: cannot listen at port {port} of {address}: {error}")
     s.listen(1024)
     return s

@@ -132,7 +132,11 @@ def test_a_placement_made_before_the_ranks_meet_is_none_of_another_rank():
     e = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
     runs = [subprocess.Popen([sys.executable, "-c", EARLY, str(rank), str(port)], env=e, text=True,
                              stdout=subprocess.PIPE) for rank in range(2)]  # fmt: skip
-    assert [run.communicate(timeout=180)[0] for run in runs] == ["[0, 1, 2, 3]\n", "[]\n"]
+    try:
+        assert [run.communicate(timeout=180)[0] for run in runs] == ["[0, 1, 2, 3]\n", "[]\n"]
+    finally:
+        for run in runs:
+            run.kill()
 
 
 MEETS = """
@@ -145,6 +149,12 @@ print(x.tolist())
 
 @pytest.mark.parametrize("address", ["127.0.0.2", "localhost", "::1"])
 def test_the_launcher_listens_at_the_address_it_is_told(tmp_path, address):
+    if ":" in address:
+        try:
+            with socket.socket(socket.AF_INET6) as s:
+                s.bind((address, 0))
+        except OSError:
+            pytest.skip("there is no IPv6 here")
     script = tmp_path / "meets.py"
     script.write_text(MEETS)
     command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "2", "--device", "cpu",
@@ -158,6 +168,14 @@ def test_an_address_of_another_machine_is_an_error_at_once(tmp_path):
                "--master-addr", "203.0.113.9", str(tmp_path / "none.py")]  # fmt: skip
     run = subprocess.run(command, text=True, capture_output=True, timeout=60)
     assert run.returncode == 1 and "launch: cannot listen at port" in run.stderr
+
+
+@pytest.mark.parametrize("port", ["65535", "70000", "-1"])
+def test_what_is_no_port_is_refused(port):
+    command = [sys.executable, "-m", "oneflow_lite.launch", "--nproc", "1", "--device", "cpu",
+               f"--master-port={port}", "none.py"]  # fmt: skip
+    run = subprocess.run(command, text=True, capture_output=True, timeout=60)
+    assert run.returncode == 2 and f"--master-port is {port}" in run.stderr
 
 
 def test_the_import_does_not_bring_it():
