@@ -186,14 +186,14 @@ def _agrees(module: nn.Module, kind: str) -> bool:
         torch.inference_mode(False),
         torch.no_grad(),
     ):
-        drawn = {
-            name: p if p is None else nn.Parameter(torch.randn_like(p))
-            for name, p in module._parameters.items()
-        }
-        old = _twin(module, type(module), drawn)
-        new = _twin(module, _replacement(type(module), kind), drawn)
-        new._rows_how = {"autocast": "torch", "invariant": False}
         try:
+            drawn = {
+                name: p if p is None else nn.Parameter(torch.randn_like(p))
+                for name, p in module._parameters.items()
+            }
+            old = _twin(module, type(module), drawn)
+            new = _twin(module, _replacement(type(module), kind), drawn)
+            new._rows_how = {"autocast": "torch", "invariant": False}
             for number, inputs in enumerate(_inputs(module)):
                 theirs, ours = (_outcome(m, inputs, number) for m in (old, new))
                 if not all(_is_near(a, b) for a, b in zip(ours, theirs, strict=True)):
