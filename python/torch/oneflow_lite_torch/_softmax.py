@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """softmax, log_softmax and scale_mask_softmax for PyTorch's tensors."""
 
+import numbers
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -67,7 +69,8 @@ def _quick(x: Tensor, dim: int, log: bool, invariant: bool) -> Tensor:
 
 def _is_dim(dim: object, ndim: int) -> bool:
     """Whether dim is a number of one of the dims; None and what is an error are PyTorch's."""
-    return type(dim) is int and -max(1, ndim) <= dim < max(1, ndim)
+    whole = isinstance(dim, numbers.Integral) and not isinstance(dim, bool)
+    return whole and -max(1, ndim) <= dim < max(1, ndim)
 
 
 def _softmax(
@@ -80,6 +83,7 @@ def _softmax(
         y = F.log_softmax(x, dim, dtype=dtype) if log else F.softmax(x, dim, dtype=dtype)
         not_served("log_softmax" if log else "softmax", x, invariant)
         return y
+    dim = int(dim)
     if invariant and -x.ndim <= dim < x.ndim - 1 and dim != -1:  # its rows are of the last dim
         turned = x.transpose(dim, -1).contiguous()
         return _softmax(turned, -1, dtype, log, autocast, True).transpose(dim, -1)
