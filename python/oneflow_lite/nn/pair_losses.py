@@ -189,6 +189,7 @@ class PoissonNLLLoss(Reduced):
         self,
         log_input: bool = True,
         full: bool = False,
+        *,
         eps: float = 1e-8,
         reduction: str = "mean",
     ) -> None:
