@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ __all__ = [
 
 _GAINS = {
     "linear": 1.0, "sigmoid": 1.0, "tanh": 5 / 3, "relu": math.sqrt(2), "selu": 0.75,
+    **{f"conv{kind}{n}d": 1.0 for kind in ("", "_transpose") for n in (1, 2, 3)},
 }  # fmt: skip
 
 
@@ -54,9 +54,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         if isinstance(slope, bool) or not isinstance(slope, int | float):
             raise ValueError(f"calculate_gain(): the slope {slope!r} is no number")
         return math.sqrt(2 / (1 + slope**2))
-    if re.fullmatch("conv(_transpose)?[123]d", nonlinearity):
-        return 1.0
-    if nonlinearity not in _GAINS:
+    if not isinstance(nonlinearity, str) or nonlinearity not in _GAINS:
         raise ValueError(f"calculate_gain(): nonlinearity {nonlinearity!r} is none of "
                          f"{', '.join([*_GAINS, 'leaky_relu'])}")  # fmt: skip
     return _GAINS[nonlinearity]
