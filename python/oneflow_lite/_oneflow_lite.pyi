@@ -4,7 +4,7 @@
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex, final, overload
 
 import numpy as np
 
@@ -53,6 +53,7 @@ class device:
 _device = device
 _Device = device | str | builtins.int
 
+@final
 class Size(tuple[builtins.int, ...]):
     def __new__(cls, sizes: Iterable[SupportsIndex] = (), /) -> Size: ...
     def numel(self) -> builtins.int: ...

@@ -116,17 +116,32 @@ def _line(name: str, arguments: list[str], result: str, indent: str, overload: b
     return f"{head}{indent}def {name}(\n{inner}{indent}) -> {result}: ..."
 
 
+def _is_spread(last: _Argument) -> bool:
+    return last.is_list and not last.default
+
+
 def _definitions(function: dict[str, Any], *, method: bool) -> str:
     """A function, or its overloads one after another."""
-    signatures = [function["signature"], *function["overloads"]]
-    several = len(signatures) > 1
-    return "\n".join(_definition(s, method=method, overloaded=several) for s in signatures)
+    several = len(function["overloads"]) > 0
+    one = [_definition(function["signature"], method=method, overloaded=several)]
+    # What x.view(*size) has beside it bears the name that introspection sees.
+    places = _parse(function["signature"])[1]
+    called = places[-1].name if method and places and _is_spread(places[-1]) else None
+    others = [
+        _definition(signature, method=method, overloaded=True, called=called)
+        for signature in function["overloads"]
+    ]
+    return "\n".join([*one, *others])
 
 
-def _definition(signature: str, *, method: bool, overloaded: bool = False) -> str:
+def _definition(
+    signature: str, *, method: bool, overloaded: bool = False, called: str | None = None
+) -> str:
     name, places, keywords, result = _parse(signature)
     first = ["self"] if method else []
     places = places[1:] if method else places
+    if called:
+        places[-1].name = called
     keywords = [*map(str, keywords)]
     if not method:  # out= writes the result; a tensor for each of several
         several = "" if result == "Tensor" else " | Sequence[Tensor]"
@@ -141,7 +156,7 @@ def _definition(signature: str, *, method: bool, overloaded: bool = False) -> st
         return "\n".join([_line(name, only, "Tensor", indent, True),
                           _line(name, pair, result, indent, True)])  # fmt: skip
     # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).
-    spread = bool(places) and places[-1].is_list and not places[-1].default
+    spread = bool(places) and _is_spread(places[-1])
     arguments = [*first, *map(str, places), *by_keyword]
     lines = [_line(name, arguments, result, indent, spread or overloaded)]
     if spread:
