@@ -79,13 +79,14 @@ REASONS = {
     "renews rows of the table (max_norm) before it looks them up": ["F.embedding"],
 }  # fmt: skip
 
-# Functions of Python that compute nothing with tensors: switches, files, dtypes, questions.
+# Functions of Python that compute nothing with tensors: switches, files, dtypes, questions, states
+# of random generators.
 NOT_COUNTED = {
     "flow": "broadcast_shapes can_cast check_op default_generator get_default_dtype "
             "get_num_threads is_complex is_floating_point is_tensor load load_library manual_seed "
             "numel promote_types register_op result_type save set_num_threads "
             "use_deterministic_algorithms are_deterministic_algorithms_enabled "
-            "get_autocast_dtype is_autocast_enabled",
+            "get_autocast_dtype is_autocast_enabled get_rng_state initial_seed seed set_rng_state",
     "Tensor": "get_device is_complex",
     "F": "",
 }  # fmt: skip
