@@ -234,6 +234,9 @@ OPS = [
         Bad(lambda d: flow.pow(ones(d, 2, dtype="int64"), -2), ValueError,
             "pow(): exponent is -2, but integers have no negative powers; convert input to a "
             "floating dtype")]),
+    Op("pow[half]", [S(T(s, "positive"), 0.5) for s in SHAPES], np.power, bound="pointwise"),
+    Op("pow[minus half]", [S(T(s, "positive"), -0.5) for s in SHAPES], np.power,
+       bound="pointwise"),
     Op("pow[integer]", [S(T(s, "few"), 2) for s in SHAPES] + [S(T((5,), "few"), 3)], np.power,
        NUMERIC, bound="composite", magnitude=np.power),
     Op("pow[integers]", broadcasting("few", "positive"), lambda a, b: np.power(a, b), INTEGERS,

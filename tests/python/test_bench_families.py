@@ -20,8 +20,9 @@ from oneflow_lite.bench.__main__ import main  # noqa: E402
 FEW = ["--device", "cpu", "--elements", "4096", "--budget", "0.0001"]
 CASES = {name: list(cases()) for name, cases in families.FAMILIES.items()}
 # Registered ops of one or two tensors whose function has another name.
-OTHER_NAMES = {"trunc_divide": "div trunc", "gelu_tanh": "gelu tanh", "frexp_mantissa": "frexp",
-               "frexp_exponent": "frexp"}  # fmt: skip
+OTHER_NAMES = {"trunc_divide": "div trunc", "gelu_tanh": "gelu tanh",
+               "frexp_mantissa": "frexp", "frexp_exponent": "frexp",
+               "pow_half": "sqrt", "pow_minus_half": "rsqrt"}  # fmt: skip
 
 
 @pytest.fixture

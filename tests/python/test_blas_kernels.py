@@ -42,6 +42,8 @@ def taken(**variables):
 
 
 def has(flag):
+    if not pathlib.Path("/proc/cpuinfo").exists():
+        return False
     return f" {flag} " in pathlib.Path("/proc/cpuinfo").read_text().replace("\n", " ")
 
 

@@ -236,7 +236,7 @@ WANTED = r"must give a meta tensor or a pair \(shape, dtype\)"
     "infer, message",
     [
         (lambda x: None, f"infer gave None as output out, but {WANTED}"),
-        (lambda x: [x.shape], f"infer gave \\(2,\\) as output out, but {WANTED}"),
+        (lambda x: [x.shape], f"infer gave .*Size.*2.* as output out, but {WANTED}"),
         (lambda x: (2, x.dtype), f"infer gave .2, .*float32. as output out, but {WANTED}"),
         (lambda x: ((2.0,), x.dtype), f"infer gave .* as output out, but {WANTED}"),
         (lambda x: (x.shape, "float32"), "infer gave 2 outputs, but the op has 1, and each is"),
