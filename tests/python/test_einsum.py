@@ -42,3 +42,10 @@ def test_errors(equation, shapes, text):
     with pytest.raises(ValueError) as raised:
         flow.einsum(equation, *(flow.zeros(shape) for shape in shapes))
     assert text in str(raised.value)
+
+
+def test_the_result_is_no_operand():
+    w = flow.nn.Parameter(flow.ones(2, 3))
+    for equation in ("ij->ij", "ij", "ji->ji"):
+        y = flow.einsum(equation, w)
+        assert y is not w and not y.is_leaf and not isinstance(y, flow.nn.Parameter)
