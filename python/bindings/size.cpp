@@ -5,7 +5,7 @@
 // subclasses.
 #include "python/bindings/size.h"
 
-#include "absl/container/fixed_array.h"
+#include "python/bindings/arguments.h"
 #include "python/bindings/items.h"
 
 namespace oneflow_lite::python {
@@ -135,18 +135,7 @@ PyTypeObject size_type = {
 
 }  // namespace
 
-PyObject* WrapSize(absl::Span<const int64_t> span) {
-  // Making a tuple may collect garbage, and a finalizer may give the tensor another shape.
-  const absl::FixedArray<int64_t, 8> dims(span.begin(), span.end());
-  PyRef tuple(PyTuple_New(static_cast<Py_ssize_t>(dims.size())));
-  if (!tuple) return nullptr;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    PyObject* item = PyLong_FromLongLong(dims[i]);
-    if (!item) return nullptr;
-    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), item);
-  }
-  return AsSize(tuple.Give());
-}
+PyObject* WrapSize(absl::Span<const int64_t> dims) { return AsSize(WrapDims(dims)); }
 
 bool AddSizeType(PyObject* module) {
   return PyType_Ready(&size_type) == 0 &&
