@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/word.h"
 
 namespace oneflow_lite {
 namespace {
@@ -62,20 +63,6 @@ void ForHeld(int64_t n, const M* mask, F&& emit) {
   });
 }
 
-template <class F>
-void VisitWord(DType dtype, F&& f) {
-  switch (SizeOf(dtype)) {
-    case 1:
-      return f(Tag<uint8_t>{});
-    case 2:
-      return f(Tag<uint16_t>{});
-    case 4:
-      return f(Tag<uint32_t>{});
-    default:
-      return f(Tag<uint64_t>{});
-  }
-}
-
 // Rows [begin, end) of y, whose last numbers are places that rise: the index of each. A division
 // takes as long as some steps from the place before.
 void Unravel(int ndim, const int64_t* dims, int64_t begin, int64_t end, int64_t* y) {
@@ -125,7 +112,7 @@ class CpuCompact final : public Compact {
   Status Take(Stream&, int64_t n, const void* mask, const void* x, int64_t count, void* y,
               void*) const override {
     std::memset(y, 0, static_cast<size_t>(count) * SizeOf(spec_.dtype));
-    VisitWord(spec_.dtype, [&]<class T>(Tag<T>) {
+    VisitWord(SizeOf(spec_.dtype), [&]<class T>(Tag<T>) {
       ForHeld(n, static_cast<const uint8_t*>(mask), [&](int64_t i, int64_t k) {
         if (k < count) static_cast<T*>(y)[k] = static_cast<const T*>(x)[i];
       });
@@ -135,7 +122,7 @@ class CpuCompact final : public Compact {
   Status Put(Stream&, int64_t n, const void* mask, const void* x, const void* src, int64_t count,
              void* y, void*) const override {
     std::memcpy(y, x, static_cast<size_t>(n) * SizeOf(spec_.dtype));
-    VisitWord(spec_.dtype, [&]<class T>(Tag<T>) {
+    VisitWord(SizeOf(spec_.dtype), [&]<class T>(Tag<T>) {
       ForHeld(n, static_cast<const uint8_t*>(mask), [&](int64_t i, int64_t k) {
         if (k < count) static_cast<T*>(y)[i] = static_cast<const T*>(src)[k];
       });

@@ -12,6 +12,7 @@
 #include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/cpu/transposed.h"
+#include "primitive/cpu/word.h"
 
 namespace oneflow_lite {
 namespace {
@@ -60,7 +61,7 @@ class CpuCopy final : public Copy {
     Elementwise<2> rows = g;
     rows.ndim = last;
     rows.numel = g.numel / g.dims[last];
-    VisitSize(to_item_, [&]<class T>(Tag<T>) {
+    VisitWord(static_cast<size_t>(to_item_), [&]<class T>(Tag<T>) {
       const T* x = reinterpret_cast<const T*>(src);
       T* y = reinterpret_cast<T*>(dst);
       ParallelFor(rows.numel, kElementwiseGrain / g.dims[last], [&](int64_t begin, int64_t end) {
@@ -81,20 +82,6 @@ class CpuCopy final : public Copy {
                         int64_t y_row, int64_t y_col) {
     for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
       for (int64_t c = 0; c < cols; ++c) y[c * y_col] = x[c * x_col];
-    }
-  }
-  // Only the size of an element matters to a move.
-  template <class F>
-  static void VisitSize(int64_t item, F&& f) {
-    switch (item) {
-      case 1:
-        return f(Tag<uint8_t>{});
-      case 2:
-        return f(Tag<uint16_t>{});
-      case 4:
-        return f(Tag<uint32_t>{});
-      default:
-        return f(Tag<uint64_t>{});
     }
   }
 

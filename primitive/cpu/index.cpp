@@ -8,6 +8,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/strided.h"
+#include "primitive/cpu/word.h"
 #include "primitive/places.h"
 
 namespace oneflow_lite {
@@ -51,21 +52,6 @@ class BadPlace {
   std::atomic<bool> found_{false};
 };
 
-// Only the size of an element matters to a move.
-template <class F>
-void VisitSize(DType dtype, F&& f) {
-  switch (SizeOf(dtype)) {
-    case 1:
-      return f(Tag<uint8_t>{});
-    case 2:
-      return f(Tag<int16_t>{});
-    case 4:
-      return f(Tag<int32_t>{});
-    default:
-      return f(Tag<int64_t>{});
-  }
-}
-
 class CpuGather final : public Gather {
  public:
   explicit CpuGather(DType dtype) : dtype_(dtype) {}
@@ -74,7 +60,7 @@ class CpuGather final : public Gather {
                 const void* x_data, void* y_data) const override {
     BadPlace bad;
     const auto find = [&](int64_t place) { return bad.Find(place, axis.size, axis.from_end); };
-    VisitSize(dtype_, [&]<class T>(Tag<T>) {
+    VisitWord(SizeOf(dtype_), [&]<class T>(Tag<T>) {
       const T* x = static_cast<const T*>(x_data);
       T* y = static_cast<T*>(y_data);
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
@@ -120,7 +106,7 @@ class CpuScatter final : public Scatter {
         }
       });
     } else {
-      VisitSize(spec_.dtype, [&]<class T>(Tag<T>) {
+      VisitWord(SizeOf(spec_.dtype), [&]<class T>(Tag<T>) {
         Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), put, bad);
       });
     }

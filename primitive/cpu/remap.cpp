@@ -7,26 +7,12 @@
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/rearrange.h"
+#include "primitive/cpu/word.h"
 
 namespace oneflow_lite {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements a thread is worth starting for
-
-// Only the size of an element matters to a move.
-template <class F>
-void VisitWord(DType dtype, F&& f) {
-  switch (SizeOf(dtype)) {
-    case 1:
-      return f(Tag<uint8_t>{});
-    case 2:
-      return f(Tag<uint16_t>{});
-    case 4:
-      return f(Tag<uint32_t>{});
-    default:
-      return f(Tag<uint64_t>{});
-  }
-}
 
 // A row of the result, of the innermost dim.
 template <class T>
@@ -109,7 +95,7 @@ class CpuRemap final : public Remap {
       const T element = CastScalar<T>(fill);
       std::memcpy(&bits, &element, sizeof(T));
     });
-    VisitWord(dtype_, [&]<class T>(Tag<T>) {
+    VisitWord(SizeOf(dtype_), [&]<class T>(Tag<T>) {
       MoveAll(s, static_cast<T>(bits), static_cast<const T*>(x), static_cast<T*>(y));
     });
     return OkStatus();
