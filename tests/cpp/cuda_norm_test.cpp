@@ -225,9 +225,9 @@ TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {
 }
 
 // Rows that are read otherwise than they are written, of as many packs as the registers of a
-// cluster hold, and more (primitive/cuda/norms/whole_policy.h): few, and more than clusters of 16
-// are for. Every way that x, y and weights may lie to each other; weights that are missing, or
-// float32, are read where they are used.
+// cluster hold, and more (primitive/cuda/norms/held.cuh): of float32 a second shape of cluster
+// holds up to 65536 packs. Every way that x, y and weights may lie to each other; weights that are
+// missing, or float32, are read where they are used.
 TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
   for (const DType dtype : kFloatingTypes) {
     const int64_t pack = PackOf(dtype), most = pack == 8 ? 40960 : pack == 4 ? 30720 : 24576;
@@ -247,6 +247,10 @@ TEST_P(CudaNormTest, RowsWiderThanClustersAtOddOffsets) {
       if (which == 3) other.residual = true, other.x_offset = 0, other.x_pad = 1;
       RunBoth(dtype, other);
     }
+  }
+  for (const int64_t cols : {65536 * 4 + 3, 65537 * 4, 65538 * 4 + 1}) {
+    RunBoth(DType::kFloat32, {.rows = 70, .cols = cols, .x_offset = 1, .weight_offset = 2});
+    RunBoth(DType::kFloat32, {.rows = 3, .cols = cols, .weight_offset = 1});
   }
   RunBoth(DType::kFloat32, {.rows = 40, .cols = 123001, .x_offset = 1});
   RunBoth(DType::kFloat32, {.rows = 5, .cols = 140001, .x_offset = 1, .mean = 1e4, .spread = 1e-3});

@@ -249,22 +249,6 @@ TEST(DeviceLimitsTest, GradientsOfNormsFit) {
   }
 }
 
-// Every pack has a lane.
-TEST(DeviceLimitsTest, WideRowsOfNormsFit) {
-  using P = cuda::NormOddPolicy;
-  ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t packs) {
-    for (const int most : {8, 16}) {
-      cuda::NormOddPlan plan;
-      const int bytes = limits.shared_per_block - (4 << 10);
-      if (!cuda::PlanNormOdd(rows, packs, most, bytes, limits, &plan)) continue;
-      ExpectBlocksFit(limits, P::kThreads, plan.bytes);
-      EXPECT_LE(plan.bytes, bytes);
-      EXPECT_LE(plan.blocks, most);
-      EXPECT_GE(int64_t{plan.blocks} * P::kThreads * plan.each, packs);
-    }
-  });
-}
-
 // By packs of 16 bytes, as axis/slab.cuh holds them. No workspace is asked for along short axes.
 TEST(DeviceLimitsTest, AxesFit) {
   for (const int inputs : {1, 2}) {

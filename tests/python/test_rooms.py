@@ -17,8 +17,8 @@ counts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(counts)
 
 # Of the row kernels and what they stand on. The numbers may only fall.
-MOST_FILES = 112
-MOST_LINES = 20_183
+MOST_FILES = 111
+MOST_LINES = 19_673
 LONGEST_MAIN_ROAD = 2_500
 
 

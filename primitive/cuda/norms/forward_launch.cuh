@@ -2,13 +2,12 @@
 //
 // The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
 // (norms/forward_whole.cuh; wide ones, layer_norm: norms/forward_wide.cuh, rms_norm:
-// norms/forward_wide.cuh), others by the tiers of rows/row.cuh, the widest by
-// norms/forward_odd.cuh, with a residual after norms/add.cuh.
+// norms/forward_wide.cuh), others by the tiers of rows/row.cuh, with a residual after
+// norms/add.cuh.
 #pragma once
 
 #include "primitive/cuda/norms/add.cuh"
 #include "primitive/cuda/norms/forward.cuh"
-#include "primitive/cuda/norms/forward_odd.cuh"
 #include "primitive/cuda/norms/forward_wide.cuh"
 #include "primitive/cuda/rows/row.cuh"
 
@@ -187,47 +186,6 @@ cudaError_t LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cu
                   bytes(plan.blocks, plan.threads), stream, p, plan.slice);
 }
 
-// Packs of the widest row that the registers of a cluster hold where it is read otherwise than it
-// is written (rows/shifted.cuh).
-template <class T, bool kCentre>
-constexpr int64_t MostShiftedPacks() {
-  using Held = NormHeldRow<kCentre, DirectLoad<T>, DirectStore<T>, true>;
-  using Shape = ShiftedShape<Held, true>;
-  return int64_t{kMaxClusterBlocks} * Shape::kPacks * Shape::kThreads;
-}
-
-// Wider ones, but for a few that all multiprocessors share.
-template <bool kCentre>
-cudaError_t LaunchOdd(const NormForward<float>& a, const DeviceLimits& limits, cudaStream_t stream,
-                      const void* workspace) {
-  using T = float;
-  using P = NormOddPolicy;
-  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
-  constexpr auto kernel = &NormOddKernel<T, kCentre>;
-  const int64_t packs = a.cols / kPackSize<T>;
-  const bool alike = AreMultiplesOf16(
-      {AddressOf(a.x) - AddressOf(a.y), (a.x_stride - a.cols) * uint64_t{sizeof(T)}});
-  if (alike || !limits.clusters || packs <= MostShiftedPacks<T, kCentre>() ||
-      a.cols > INT32_MAX / 2 || a.rows > kMaxBlocks / kMaxClusterBlocks ||
-      (workspace && GridChunks(a.rows, packs, limits) > 1)) {
-    return kNotServed;
-  }
-  const cudaError_t error = AllowAllShared<kernel>(limits);
-  if (error != cudaSuccess) return error;
-  const int exchange = static_cast<int>(Exchange::Bytes(kMaxClusterBlocks, P::kThreads));
-  const int most_blocks =
-      MaxClusterBlocks<kernel>(P::kThreads, P::Bytes(P::kPacks) + exchange, limits);
-  NormOddPlan plan;
-  if (!PlanNormOdd(a.rows, packs, most_blocks, limits.shared_per_block - exchange, limits, &plan)) {
-    return kNotServed;
-  }
-  NormWhole<T> p = WholeOf(a, kCentre);
-  p.plain = a.weight && (a.bias || !kCentre);
-  return LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, P::kThreads,
-                  plan.bytes + Exchange::Bytes(plan.blocks, P::kThreads), stream, p, plan.each,
-                  plan.bytes);
-}
-
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
                         const DeviceLimits& limits, cudaStream_t stream) {
@@ -289,10 +247,6 @@ cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStre
       return LaunchWhole<kCentre, false>(plan, a, limits, stream);
     }
     if constexpr (sizeof(T) == 2) error = LaunchHalfPacks<kCentre>(a, stream);
-    // Measured in float32 alone (NormOddPolicy).
-    if constexpr (std::is_same_v<T, float>) {
-      error = LaunchOdd<kCentre>(a, limits, stream, workspace);
-    }
     if (error != kNotServed) return error;
     return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
   }

@@ -12,6 +12,8 @@ namespace oneflow_lite::cuda {
 
 template <class A, bool kCluster, class>
 struct ShiftedShape;  // rows/shifted.cuh
+template <class A>
+struct WidestShape;
 
 // N weights of T, whole words of 16 bytes of them, that begin kSkip words of 4 bytes and some bits
 // into a word of a frame; kSkip -1: at its start.
@@ -188,8 +190,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     Values<N> y = Normalised(ValuesOf(value.held), total);
-    if (extras.weight) y *= this->template Weights<N>(extras.weight, col);
-    if (extras.bias) y += this->template Weights<N>(extras.bias, col);
+    this->template Weigh<N>(col, y);
     store.template Store<N>(row, col, y);
   }
   // Weight and bias of a thread's columns, first as they lie in memory: converted at once, each
@@ -315,24 +316,32 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
                                                const Value<kPack> (&value)[kPacks],
                                                const Total& total, const WordFrame& weight,
                                                const uint4* bias) const {
+    using Words = WeightWords<W, kPack, kSkip>;
+    // Of wide weights there are registers for one of both at a time.
+    constexpr bool kLate = Words::kWhole > 1;
+    const bool biased = extras.bias && (kCentre || !kLate);
+    // No load passes the store of a pack: beside many packs, those that are stored leave registers
+    // for the next one's weights.
+    constexpr int kSlots = kPacks > 8 ? 2 : 1, kFirst = kPacks > 8 ? 4 : kPacks;
+    Words w[kSlots], b[kSlots];
+    const auto ask = [&](int k) {
+      if (k >= kPacks || k >= count) return;
+      w[k % kSlots].Load(weight.words + k * kWarp * Words::kWhole);
+      if (biased && !kLate) b[k % kSlots].Load(bias + k * kWarp * Words::kWhole);
+    };
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (k >= count) continue;
-      using Words = WeightWords<W, kPack, kSkip>;
-      // Of wide weights there are registers for one of both at a time.
-      constexpr bool kLate = Words::kWhole > 1;
-      const bool biased = extras.bias && (kCentre || !kLate);
-      Words w, b;
-      w.Load(weight.words + k * kWarp * Words::kWhole);
-      if (biased && !kLate) b.Load(bias + k * kWarp * Words::kWhole);
+      if (k <= kFirst) ask(k);
+      if (k >= kFirst) ask(k + 1);
       Values<kPack> y = Normalised(ValuesOf(value[k].held), total);
-      y *= w.Get(weight.past);
+      y *= w[k % kSlots].Get(weight.past);
       if (biased && kLate) {
 #pragma unroll
         for (C& v : y.v) PinRegister(v);
-        b.Load(bias + k * kWarp * Words::kWhole);
+        b[0].Load(bias + k * kWarp * Words::kWhole);
       }
-      if (biased) y += b.Get(weight.past);
+      if (biased) y += b[k % kSlots].Get(weight.past);
       store.template Store<kPack>(row, col + k * kWarp * kPack, y);
     }
   }
@@ -364,6 +373,11 @@ struct ShiftedShape<NormHeldRow<kCentre, Load, Store, kStow>, kCluster, void> {
                                   : kCluster ? (kBytes == 8 ? 256 : 320)
                                              : 384;
   static constexpr int kBlocks = kStow && kCluster ? 3 : 2;  // per SM
+};
+// As softmax's: more than 122,880 columns of float32.
+template <bool kCentre>
+struct WidestShape<NormHeldRow<kCentre, DirectLoad<float>, DirectStore<float>, true>> {
+  static constexpr int kPacks = 16, kThreads = 256, kBlocks = 2;
 };
 
 }  // namespace oneflow_lite::cuda

@@ -202,6 +202,12 @@ struct NormTensors {
   __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
     return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
   }
+  // y by the weight, and the bias added, where there are any.
+  template <int N>
+  __device__ __forceinline__ void Weigh(int64_t col, Pack<C, N>& y) const {
+    if (extras.weight) y *= Weights<N>(extras.weight, col);
+    if (extras.bias) y += Weights<N>(extras.bias, col);
+  }
 };
 
 }  // namespace oneflow_lite::cuda

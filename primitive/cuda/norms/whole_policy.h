@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The norms' forward over rows of whole packs (norms/forward_whole.cuh), and over wide rows that
-// lie anyhow (norms/forward_odd.cuh).
+// The norms' forward over rows of whole packs (norms/forward_whole.cuh, norms/forward_wide.cuh).
 #pragma once
 
 #include <stdint.h>
@@ -198,39 +197,6 @@ inline bool PlanNormSliced(int64_t packs, int most_blocks, NormSlicedPlan* plan)
     }
   }
   return false;
-}
-
-// Rows wider than the registers of a cluster hold, and read otherwise than they are written
-// (docs/lab/29-wider-than-registers.md).
-struct NormOddPolicy {
-  static constexpr int kAtOnce = 2;  // packs of a thread that are shifted and written together
-  static constexpr int kThreads = 256, kBlocks = 3;  // of a block; per multiprocessor
-  static constexpr int kPacks = 17;  // of a lane: there is shared memory for so many in all blocks
-  // Shared memory for the words of a block's warps.
-  static constexpr int Bytes(int each) { return kThreads / 32 * (32 * each + 1) * 16; }
-};
-
-struct NormOddPlan {
-  int blocks = 1;  // of a cluster
-  int each = 0;    // packs of a lane
-  int bytes = 0;   // of shared memory, for the words of a block
-};
-
-// For rows of so many packs, in at most so many bytes of shared memory a block; false: they do not
-// fit.
-inline bool PlanNormOdd(int64_t rows, int64_t packs, int most_blocks, int most_bytes,
-                        const DeviceLimits& limits, NormOddPlan* plan) {
-  using P = NormOddPolicy;
-  int64_t blocks = CeilDiv(packs, P::kPacks * P::kThreads);
-  // Few rows are shared out to as many blocks as there can be.
-  const bool few = rows * blocks < 2 * limits.multiprocessors;
-  if (few || blocks > most_blocks) blocks = most_blocks;
-  const int64_t each = CeilDiv(packs, blocks * P::kThreads);
-  if (each > most_bytes / (16 * P::kThreads)) return false;
-  plan->blocks = static_cast<int>(blocks);
-  plan->each = static_cast<int>(each);
-  plan->bytes = P::Bytes(plan->each);
-  return plan->bytes <= most_bytes;
 }
 
 }  // namespace oneflow_lite::cuda

@@ -118,11 +118,18 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
       MaxClusterBlocks<RowClusterKernel<A>>(P::kClusterThreads, limits.shared_per_block, limits);
   if constexpr (kShifted<kAligned, A>) {
     using Shifted = InRegistersOf<true, A>;
-    using Clustered = ShiftedShape<Shifted, true>;
-    traits->cluster_packs = Clustered::kPacks;
-    traits->cluster_threads = Clustered::kThreads;
-    traits->register_cluster =
-        MaxClusterBlocks<RowShiftedBlockKernel<true, Shifted>>(Clustered::kThreads, 0, limits);
+    const auto take = [&](auto shape) {
+      using Shape = decltype(shape);
+      traits->cluster_packs = Shape::kPacks;
+      traits->cluster_threads = Shape::kThreads;
+      traits->register_cluster =
+          MaxClusterBlocks<RowShiftedBlockKernel<true, Shifted, Shape>>(Shape::kThreads, 0, limits);
+      return int64_t{traits->register_cluster} * Shape::kPacks * Shape::kThreads;
+    };
+    const int64_t most = take(ShiftedShape<Shifted, true>{});
+    if constexpr (kHasWidest<Shifted>) {
+      if (most < cols / A::kPack) take(WidestShape<Shifted>{});
+    }
   } else if constexpr (kClustersInRegisters<kAligned, A>) {
     traits->register_cluster =
         MaxClusterBlocks<RowBlockKernel<true, A, Registers>>(Registers::kThreads, 0, limits);

@@ -154,6 +154,11 @@ struct ShiftedShape {
   static constexpr int kPacks = kCluster ? (kHeavy ? 8 : 16) : (kHeavy ? 4 : 6);
   static constexpr int kThreads = kCluster ? 256 : 384, kBlocks = 2;  // per SM
 };
+// The shape of a cluster for rows that ShiftedShape's blocks do not hold.
+template <class A>
+struct WidestShape : ShiftedShape<A, true> {};
+template <class A>
+inline constexpr bool kHasWidest = WidestShape<A>::kPacks > ShiftedShape<A, true>::kPacks;
 
 // A row per warp. each: packs that a lane holds, at most kPacks.
 template <int kPacks, class A>
@@ -231,7 +236,13 @@ cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, int64_t rows, i
                     stream, held, static_cast<int>(cols), plan.packs);
   };
   if (plan.blocks_per_row > 1) {
-    return launch(RowShiftedBlockKernel<true, InRegistersOf<true, A>>, RegistersOf<true>(a));
+    using Held = InRegistersOf<true, A>;
+    if constexpr (kHasWidest<Held>) {
+      if (plan.packs > ShiftedShape<Held, true>::kPacks) {
+        return launch(RowShiftedBlockKernel<true, Held, WidestShape<Held>>, RegistersOf<true>(a));
+      }
+    }
+    return launch(RowShiftedBlockKernel<true, Held>, RegistersOf<true>(a));
   }
   if (Offers<A, RowOffers::kInRegisters> && cols / A::kPack <= kShiftedNarrowPacks) {
     return launch(RowShiftedBlockKernel<false, InRegistersOf<false, A>>, RegistersOf<false>(a));

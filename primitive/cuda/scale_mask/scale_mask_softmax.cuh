@@ -158,14 +158,7 @@ cudaError_t LaunchFormedBlocks(const A& a, int64_t rows, int64_t cols, const Dev
                 stream, a, rows, cols);
 }
 
-template <class T>
-ScaleMaskRow<T, KeptScores<T>> KeptRows(const MaskedRows<T, uint32_t>& rows) {
-  KeptScores<T> scores{rows};
-  if (scores.kBase2) scores.scale *= kLog2E;
-  return {scores};
-}
-
-// Rows and masks that lie anyhow, or are wide. may_keep: whether KeptScores serve.
+// Rows and masks that lie anyhow, or are wide. may_keep: whether KeptMaskRow serves.
 template <class T>
 cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
                             bool may_keep, const DeviceLimits& limits, cudaStream_t stream,
@@ -180,13 +173,11 @@ cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, 
   const bool keep = every.type == MaskType::kNone
                         ? packs > P::kPlainPacks
                         : packs > P::kFormedPacks && (kShort || IsWhole(every, cols));
-  if (may_keep && keep) return LaunchRows(KeptRows(every), rows, cols, limits, stream, workspace);
+  if (may_keep && keep) {
+    return LaunchRows(KeptMaskRow<T>::Of(every), rows, cols, limits, stream, workspace);
+  }
   if constexpr (kShort) {
     if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, rows, cols, stream);
-    if (every.type == MaskType::kOwn) {
-      return LaunchRows(ScaleMaskRow<T, AddedScores<T>>{{every}}, rows, cols, limits, stream,
-                        workspace);
-    }
   }
   return LaunchFormedBlocks(Formed{every}, rows, cols, limits, stream);
 }
@@ -195,7 +186,7 @@ cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, 
 
 template <class T>
 size_t ScaleMaskWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
-  const size_t forward = RowWorkspaceBytes<ScaleMaskRow<T, KeptScores<T>>>(rows, cols, limits);
+  const size_t forward = RowWorkspaceBytes<KeptMaskRow<T>>(rows, cols, limits);
   const size_t backward = RowWorkspaceBytes<ScaleMaskBackwardRow<T>>(rows, cols, limits);
   return forward > backward ? forward : backward;
 }
@@ -218,8 +209,9 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
   const bool may_keep = is_scale && (rows.type == MaskType::kNone || rows.type == MaskType::kBool);
   if (IsWhole(rows, p.cols)) {
     const FormedMaskRow<T, uint32_t, true> formed{rows};
-    const cudaError_t error = may_keep ? LaunchWholeMasked(KeptRows(rows), p.rows, p.cols, stream)
-                                       : LaunchWholeMasked(formed, p.rows, p.cols, stream);
+    const cudaError_t error =
+        may_keep ? LaunchWholeMasked(KeptMaskRow<T>::Of(rows), p.rows, p.cols, stream)
+                 : LaunchWholeMasked(formed, p.rows, p.cols, stream);
     if (error != kNotServed) return error;
   }
   return LaunchAnyMasked(rows, p.rows, p.cols, may_keep, limits, stream, workspace);
@@ -231,11 +223,9 @@ template <class T>
 cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y, const T* dy,
                                            T* dx, const DeviceLimits& limits, cudaStream_t stream,
                                            void* workspace = nullptr) {
-  const ScaleMaskBackwardRow<T> row{{y, p.cols},
-                                    {dy, p.cols},
-                                    {dx, p.cols},
+  const ScaleMaskBackwardRow<T> row({{y, p.cols}, {dy, p.cols}, {dx, p.cols}},
                                     static_cast<ComputeType<T>>(p.scale),
-                                    MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal)};
+                                    MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal));
   if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
   if (row.IsAlignedEverywhere()) {
     return internal::LaunchRowsAs<true>(row, p.rows, p.cols, limits, stream, workspace);

@@ -63,11 +63,11 @@ struct InvariantOf {
   }
   static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
                                        void* dx, const Limits& limits, cudaStream_t stream) {
-    const ScaleMaskBackwardRow<T> row{{static_cast<const T*>(y), p.cols},
-                                      {static_cast<const T*>(dy), p.cols},
-                                      {static_cast<T*>(dx), p.cols},
+    const ScaleMaskBackwardRow<T> row({{static_cast<const T*>(y), p.cols},
+                                       {static_cast<const T*>(dy), p.cols},
+                                       {static_cast<T*>(dx), p.cols}},
                                       static_cast<C>(p.scale),
-                                      MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal)};
+                                      MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal));
     return LaunchOwnColumns(OwnMaskBackwardRow<T>{row, {static_cast<T*>(dx), p.cols}}, row, p.rows,
                             p.cols, limits, stream);
   }

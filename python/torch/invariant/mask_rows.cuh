@@ -105,9 +105,7 @@ struct OwnMaskBackwardRow : ScaleMaskBackwardRow<T> {
     return {Base::At(row), store.At(row)};
   }
   __device__ __forceinline__ int Head(int64_t) const { return 0; }
-  __device__ __forceinline__ WordFrame Frame(int input, int64_t row, int64_t col) const {
-    return (input == 0 ? this->y : this->dy).Frame(row, col);
-  }
+  using Base::Frame;
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
