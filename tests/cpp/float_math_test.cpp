@@ -17,6 +17,7 @@
 #include "primitive/cuda/functions/float_gamma_math.cuh"
 #include "primitive/cuda/functions/float_normal_math.cuh"
 #include "primitive/cuda/functions/float_special_math.cuh"
+#include "primitive/cuda/functions/gelu_tanh.cuh"
 #include "primitive/gamma_math.h"
 #include "primitive/normal_math.h"
 #include "primitive/zeta_math.h"
@@ -98,6 +99,46 @@ TEST(FloatMath, Gelu) {
     ASSERT_NEAR(GeluSlope(v), want, 1e-6 * (0.5 * std::erfc(-v * root) + std::abs(bell)) + 2e-45)
         << v;
   }
+}
+
+// gelu by tanh and its slope.
+long double TanhForm(long double x, bool slope) {
+  const long double a = 2 * sqrtl(2 / 3.14159265358979323846264338327950288L);
+  const long double b = 0.044715L * a, v = x * (a + b * x * x);
+  const long double s = 1 / (1 + expl(-v)), rest = 1 / (1 + expl(v));
+  if (!slope) return x == -INFINITY ? 0 : x * s;
+  return fabsl(x) > 40 ? x > 0 : s + x * s * rest * (a + 3 * b * x * x);
+}
+TEST(FloatMath, GeluTanh) {
+  const auto x = Numbers(100000);
+  EXPECT_LE(Worst(x, GeluTanhOf<float>, [](double v) { return TanhForm(v, false); }), 4);
+  std::mt19937 rng(5);
+  std::uniform_real_distribution<double> far(-22.5, 9);
+  for (int i = 0; i < 100000; ++i) {
+    const double v = far(rng);
+    const long double want = TanhForm(v, false), slope = TanhForm(v, true);
+    const auto at = static_cast<double>(want);
+    const double unit = std::nextafter(std::abs(at), kInfinity) - std::abs(at);
+    ASSERT_LE(fabsl(GeluTanhOf(v) - want), 4 * unit) << v;
+    // Around -0.75 the slope is the difference of two numbers near 0.3.
+    const long double terms = fabsl(slope) + (v > -1.5 ? 1 : 0);
+    ASSERT_NEAR(GeluTanhSlopeOf(v), slope, 1e-15 * terms + 2e-323) << v;
+    const auto narrow = static_cast<float>(v);
+    const long double want_slope = TanhForm(narrow, true);
+    ASSERT_NEAR(GeluTanhSlopeOf(narrow), want_slope,
+                1e-6 * (fabsl(want_slope) + (v > -1.5 ? 1 : 0)) + 3e-45)
+        << v;
+  }
+  for (const double v : {40.0, 1e300, kInfinity}) {
+    EXPECT_EQ(GeluTanhOf(v), v);
+    EXPECT_EQ(GeluTanhOf(-v), 0);
+    EXPECT_EQ(GeluTanhSlopeOf(v), 1);
+    EXPECT_EQ(GeluTanhSlopeOf(-v), 0);
+    EXPECT_EQ(GeluTanhSlopeOf(static_cast<float>(v)), 1);
+    EXPECT_EQ(GeluTanhSlopeOf(static_cast<float>(-v)), 0);
+  }
+  EXPECT_TRUE(std::isnan(GeluTanhOf(std::nan(""))) && std::isnan(GeluTanhSlopeOf(std::nan(""))));
+  EXPECT_TRUE(std::isnan(GeluTanhOf(NAN)) && std::isnan(GeluTanhSlopeOf(NAN)));
 }
 
 TEST(FloatMath, Logit) {

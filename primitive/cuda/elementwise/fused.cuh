@@ -120,14 +120,13 @@ struct FusedSigmoid {  // from the exp that is at most 1
     return (x < C(0) ? e : C(1)) / (C(1) + e);
   }
 };
-// x (1 + tanh(u)) / 2 without cancellation, and x P(N <= x) of a standard normal N.
 struct FusedGeluTanh {
   template <class C>
   __device__ C operator()(C x) const {
-    const C v = x * (C(1.5957691216057308) + C(0.07135481627260025) * x * x);
-    return x < C(-40) ? C(0) : x * FusedSigmoid{}(v);
+    return GeluTanhOf(x);
   }
 };
+// x P(N <= x) of a standard normal N.
 struct FusedGelu {
   template <class C>
   __device__ C operator()(C x) const {

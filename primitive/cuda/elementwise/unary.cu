@@ -4,6 +4,7 @@
 // and special functions are in unary_elementary.cu.
 #include "primitive/cuda/elementwise/find.cuh"
 #include "primitive/cuda/functions/float_normal_math.cuh"
+#include "primitive/cuda/functions/gelu_tanh.cuh"
 #include "primitive/cuda/functions/narrow_math.cuh"
 
 namespace oneflow_lite {
@@ -63,13 +64,10 @@ struct Floor {
   __device__ float operator()(float x) const { return floorf(x); }
   __device__ double operator()(double x) const { return floor(x); }
 };
-// x (1 + tanh(u)) / 2 without cancellation: x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715
-// x^3).
 struct GeluTanh : LongInDouble {
   template <class C>
   __device__ C operator()(C x) const {
-    const C v = x * (C(1.5957691216057308) + C(0.07135481627260025) * x * x);
-    return x < C(-40) ? C(0) : x * Sigmoid{}(v);
+    return GeluTanhOf(x);
   }
   __device__ float Narrow(float x) const { return narrow::GeluTanh(x); }
 };

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "primitive/cuda/functions/float_normal_math.cuh"
+#include "primitive/cuda/functions/gelu_tanh.cuh"
 #include "primitive/cuda/functions/narrow_math.cuh"
 #include "primitive/cuda/functions/tags.h"
 
@@ -51,8 +52,7 @@ struct ReluBackward {
     return y <= C(0) ? C(0) : dy;
   }
 };
-// dy times the slope of gelu at x, and of its approximation by tanh: the formulas are those of
-// primitive/cpu/gelu-inl.h.
+// dy times the slope of gelu at x, and of its approximation by tanh.
 struct GeluBackward : LongInDouble {
   __device__ float operator()(float dy, float x) const { return dy * fast::GeluSlope(x); }
   __device__ double operator()(double dy, double x) const {
@@ -65,12 +65,7 @@ struct GeluBackward : LongInDouble {
 struct GeluTanhBackward : LongInDouble {
   template <class C>
   __device__ C operator()(C dy, C x) const {
-    if (x > C(40) || x < C(-40)) return dy * (x > C(0) ? C(1) : C(0));
-    const C linear = C(1.5957691216057308), cubic = C(0.07135481627260025);
-    const C v = x * (linear + cubic * x * x);
-    const C e = ExpOf(v < C(0) ? v : -v), over = OverOf(C(1) + e), share = e * over;
-    const C s = v < C(0) ? share : over;
-    return dy * (s + x * (share * over) * (linear + C(3) * cubic * x * x));
+    return dy * GeluTanhSlopeOf(x);
   }
   __device__ float Narrow(float dy, float x) const { return dy * narrow::GeluTanhSlope(x); }
 };

@@ -112,6 +112,13 @@ OFL_HOST_DEVICE float Product(float a, float b) {
   return a * b;
 #endif
 }
+OFL_HOST_DEVICE double Product(double a, double b) {
+#ifdef __CUDA_ARCH__
+  return __dmul_rn(a, b);
+#else
+  return a * b;
+#endif
+}
 
 // The integer next to x in the lowest bits of a float, to which `bias` has been added.
 inline constexpr float kRounder = 12582912.0f;  // 1.5 2^23
