@@ -12,8 +12,9 @@ F = flow.nn.functional
 INF = math.inf
 
 
-def slopes(function, *values, dtype="float64"):
-    tensors = [flow.tensor([v], dtype=getattr(flow, dtype), requires_grad=True) for v in values]
+def slopes(function, *values, dtype="float64", device="cpu"):
+    options = {"dtype": getattr(flow, dtype), "device": device, "requires_grad": True}
+    tensors = [flow.tensor([v], **options) for v in values]
     return [g.item() for g in flow.autograd.grad(function(*tensors).sum(), tensors)]
 
 
@@ -32,13 +33,20 @@ def slopes(function, *values, dtype="float64"):
     (flow.sinh, (1e4,), [INF]), (flow.sinh, (-INF,), [INF]), (flow.sinh, (0.0,), [1]),
     (flow.cosh, (1e4,), [INF]), (flow.cosh, (-1e4,), [-INF]), (flow.cosh, (0.0,), [0]),
     (flow.logit, (0.0,), [INF]), (flow.logit, (1.0,), [INF]), (flow.logit, (0.5,), [4]),
-    (flow.atan2, (0.0, 0.0), [0, 0]), (flow.atan2, (-0.0, -0.0), [0, 0]),
-    (flow.atan2, (0.0, 2.0), [0.5, 0]), (flow.atan2, (-2.0, 0.0), [0, 0.5]),
     (flow.round, (INF,), [0]), (flow.round, (2.5,), [0]), (flow.round, (1e30,), [0]),
 ])
 def test_slopes(function, values, expected, dtype):
     assert slopes(function, *values, dtype=dtype) == expected
 # fmt: on
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", *HALVES])
+@pytest.mark.parametrize(
+    "point, expected",
+    [((0.0, 0.0), [0, 0]), ((-0.0, -0.0), [0, 0]), ((0.0, 2.0), [0.5, 0]), ((-2.0, 0.0), [0, 0.5])],
+)
+def test_slopes_of_atan2_at_the_origin_and_the_axes(point, expected, dtype, device):
+    assert slopes(flow.atan2, *point, dtype=dtype, device=device) == expected
 
 
 @pytest.mark.parametrize("function", [flow.fmod, flow.remainder])

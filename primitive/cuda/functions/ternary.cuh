@@ -114,7 +114,7 @@ struct Atan2SlopeA {
   template <class C>
   __device__ C operator()(C g, C a, C b, const TernaryNumbers&) const {
     const C length = Hypot{}(a, b);
-    return g * (b / length) / length;
+    return length == C(0) ? g * b : g * (b / length) / length;  // 0 at the origin, as in PyTorch
   }
 };
 struct LogAddExpSlope {
