@@ -75,7 +75,7 @@ __device__ __forceinline__ double FastQuotient(double a, double b) { return a / 
 
 // Count, mean and squared distances from it, of elements less the first one of the slice, so that a
 // mean that is large beside the spread takes no digits away. A batch has its own mean first, and is
-// merged as by Chan, Golub and LeVeque.
+// merged as by Chan, Golub and LeVeque. A mean is a sum of shares: an infinite one stays.
 template <class A>
 struct SpreadReducer {
   using Value = A;
@@ -131,14 +131,15 @@ struct SpreadReducer {
       for (int k = 0; k < K; ++k) squares += (v[k] - mean) * (v[k] - mean);
       const A d = mean - s[i].mean;
       s[i].n = n;
-      s[i].mean += d * share;
+      s[i].mean = s[i].mean * (A(1) - share) + mean * share;
       s[i].squares += squares + d * d * before * share;
     }
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     const A n = a.n + b.n;
     const A share = n > A(0) ? FastQuotient(b.n, n) : A(0), d = b.mean - a.mean;
-    return {n, a.mean + d * share, a.squares + b.squares + d * d * a.n * share};
+    const A mean = a.mean * (A(1) - share) + b.mean * share;
+    return {n, mean, a.squares + b.squares + d * d * a.n * share};
   }
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, A shift, const ReduceOutputs& out,

@@ -29,11 +29,13 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// The first element of a slice, or 0 where that is infinite or NaN.
 template <class R, class In>
 __device__ __forceinline__ typename R::Value ShiftAt(const In* slice, int64_t axis) {
   using A = typename R::Value;
   if constexpr (R::kShifted) {
-    return axis > 0 ? ConvertTo<A>(*slice) : A(0);
+    const A first = axis > 0 ? ConvertTo<A>(*slice) : A(0);
+    return first - first == A(0) ? first : A(0);
   } else {
     return A(0);
   }
