@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/word.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace {

@@ -12,7 +12,7 @@
 #include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/cpu/transposed.h"
-#include "primitive/cpu/word.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace {

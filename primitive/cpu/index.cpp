@@ -8,8 +8,8 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/strided.h"
-#include "primitive/cpu/word.h"
 #include "primitive/places.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace {

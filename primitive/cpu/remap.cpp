@@ -7,7 +7,7 @@
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/rearrange.h"
-#include "primitive/cpu/word.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace {

@@ -5,6 +5,7 @@
 #include "primitive/cuda/moves/compact_launch.h"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -201,21 +202,6 @@ struct PutElement {
   __device__ void Rest(int64_t) const {}
 };
 
-// f(Tag<Word>) for elements of so many bytes.
-template <class F>
-cudaError_t ForWord(int item, F&& f) {
-  switch (item) {
-    case 1:
-      return f(Tag<uint8_t>{});
-    case 2:
-      return f(Tag<uint16_t>{});
-    case 4:
-      return f(Tag<uint32_t>{});
-    default:
-      return f(Tag<uint64_t>{});
-  }
-}
-
 }  // namespace
 
 size_t CompactWorkspaceBytes(int64_t n) {
@@ -238,7 +224,7 @@ cudaError_t LaunchPlaces(DType dtype, const PlacesProblem& p, const void* mask, 
 
 cudaError_t LaunchMaskedTake(int item, int64_t n, const void* mask, const void* x, int64_t count,
                              void* y, void* workspace, cudaStream_t stream) {
-  return ForWord(item, [&](auto tag) {
+  return VisitWord(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const TakeElement<T> take{static_cast<const T*>(x), count, static_cast<T*>(y)};
     return ForHeld(n, static_cast<const uint8_t*>(mask), take, workspace, stream);
@@ -247,7 +233,7 @@ cudaError_t LaunchMaskedTake(int item, int64_t n, const void* mask, const void* 
 
 cudaError_t LaunchMaskedPut(int item, int64_t n, const void* mask, const void* x, const void* src,
                             int64_t count, void* y, void* workspace, cudaStream_t stream) {
-  return ForWord(item, [&](auto tag) {
+  return VisitWord(item, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const PutElement<T> put{static_cast<const T*>(x), static_cast<const T*>(src), count,
                             static_cast<T*>(y)};

@@ -9,6 +9,7 @@
 #include "primitive/cuda/moves/index_launch.h"
 #include "primitive/cuda/strided/elements.cuh"
 #include "primitive/places.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -325,7 +326,7 @@ ScatterRunLauncher FindScatterRun(DType dtype, bool add) {
       return &LaunchScatter<typename decltype(tag)::type, AddTo>;
     });
   }
-  return VisitElementSize<ScatterRunLauncher>(dtype, [](auto tag) -> ScatterRunLauncher {
+  return VisitWord(SizeOf(dtype), [](auto tag) -> ScatterRunLauncher {
     return &LaunchScatter<typename decltype(tag)::type, Put>;
   });
 }

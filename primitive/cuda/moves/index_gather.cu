@@ -8,6 +8,7 @@
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
 #include "primitive/places.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -200,7 +201,7 @@ cudaError_t LaunchGather(const GatherRun& run, cudaStream_t stream) {
 }  // namespace
 
 GatherRunLauncher FindGatherRun(DType dtype) {
-  return VisitElementSize<GatherRunLauncher>(dtype, [](auto tag) -> GatherRunLauncher {
+  return VisitWord(SizeOf(dtype), [](auto tag) -> GatherRunLauncher {
     return &LaunchGather<typename decltype(tag)::type>;
   });
 }

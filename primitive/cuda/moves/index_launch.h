@@ -10,21 +10,6 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Calls f(Tag<T>) with an unsigned integer of an element's size, which alone matters to a move.
-template <class R, class F>
-R VisitElementSize(DType dtype, F&& f) {
-  switch (SizeOf(dtype)) {
-    case 1:
-      return f(Tag<uint8_t>{});
-    case 2:
-      return f(Tag<uint16_t>{});
-    case 4:
-      return f(Tag<uint32_t>{});
-    default:
-      return f(Tag<uint64_t>{});
-  }
-}
-
 // Operands: index, x, y. `missing` stands for what lies outside the dim.
 struct GatherRun {
   Strided<3> g;
