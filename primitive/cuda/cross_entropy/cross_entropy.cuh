@@ -119,35 +119,57 @@ __device__ __forceinline__ void WriteLoss(const CrossEntropyRows<T>& p, C* loss,
   stats[2 * row + 1] = log_sum;
 }
 
+// A row of the forward, or a chunk of one, in the hands of a group of threads.
+template <class T>
+struct LossRow {
+  using C = ComputeType<T>;
+  static constexpr int N = kPackSize<T>;
+  const CrossEntropyRows<T>& p;
+  bool active;  // else there is no such row
+  int64_t row, target;
+  const T* x;
+  C anchor, target_logit = 0;
+  CrossEntropyPartial<C> part;
+
+  __device__ __forceinline__ LossRow(const CrossEntropyRows<T>& p, int64_t row, bool active = true)
+      : p(p),
+        active(active),
+        row(row),
+        target(active ? p.target[row] : p.ignore_index),
+        x(p.x + (active ? row : 0) * p.row_stride),
+        anchor(AnchorOf(p, x)) {}
+  // kAsks: whether rows that do not count are left out.
+  template <bool kAsks, class Group>
+  __device__ __forceinline__ void Fold(Group& group, int64_t chunk, int64_t chunks) {
+    const bool smooth = p.smoothing != 0;
+    const auto span = active ? RowSpan<N>(ElementsToBoundary(x), p.classes) : RowSpan<N>();
+    part = FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
+                         chunk == 0, group.rank(), group.size(), smooth, anchor, [&] {
+                           if (kAsks && !p.Counts(target)) return false;  // for all threads
+                           target_logit = TargetLogitOf(p, row, target);
+                           return true;
+                         });
+    part = ReducePartial(part, smooth, group);
+  }
+  __device__ __forceinline__ void Write(C* loss, C* stats) const {
+    if (active) WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
+  }
+};
+
 // A row per group of kLanes lanes. Ignored rows are read as well: to look at the target first would
 // cost every row the wait for it.
 template <int kLanes, class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
                                   CrossEntropyPolicy::kGroupBlocks<T>)
     CrossEntropyGroupKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
-  using C = ComputeType<T>;
-  constexpr int N = kPackSize<T>;
   constexpr int kRows = CrossEntropyPolicy::kFoldThreads / kLanes;
   LaneGroup<kLanes> group;
   for (int64_t base = int64_t{blockIdx.x} * kRows; base < p.rows;
        base += int64_t{gridDim.x} * kRows) {
-    const int64_t row = base + threadIdx.x / kLanes;
-    const bool active = row < p.rows;
-    const int64_t target = active ? p.target[row] : p.ignore_index;
-    const bool smooth = p.smoothing != 0;
-    const T* x = p.x + (active ? row : 0) * p.row_stride;
-    const auto span = active ? RowSpan<N>(ElementsToBoundary(x), p.classes) : RowSpan<N>();
-    const C anchor = AnchorOf(p, x);
-    C target_logit = 0;
-    auto part =
-        FoldRow<T, N>(x, span, 0, span.packs, true, group.rank(), kLanes, smooth, anchor, [&] {
-          target_logit = TargetLogitOf(p, row, target);
-          return true;
-        });
-    part = ReducePartial(part, smooth, group);
-    if (active && group.rank() == 0) {
-      WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
-    }
+    const int64_t at = base + threadIdx.x / kLanes;
+    LossRow<T> row(p, at, at < p.rows);
+    row.template Fold<false>(group, 0, 1);
+    if (group.rank() == 0) row.Write(loss, stats);
   }
 }
 
@@ -157,31 +179,16 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
                                   CrossEntropyPolicy::kFoldBlocks<T>)
     CrossEntropyBlockKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats,
                             int chunks, CrossEntropyPartial<ComputeType<T>>* partial) {
-  using C = ComputeType<T>;
-  constexpr int N = kPackSize<T>;
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
-  const bool smooth = p.smoothing != 0;
   for (int64_t task = blockIdx.x; task < p.rows * chunks; task += gridDim.x) {
-    const int64_t row = task / chunks, chunk = task - row * chunks;
-    const int64_t target = p.target[row];
-    const T* x = p.x + row * p.row_stride;
-    const RowSpan<N> span(ElementsToBoundary(x), p.classes);
-    const C anchor = AnchorOf(p, x);
-    C target_logit = 0;
-    auto part =
-        FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
-                      chunk == 0, threadIdx.x, blockDim.x, smooth, anchor, [&] {
-                        if (!p.Counts(target)) return false;  // nor in the other threads
-                        target_logit = TargetLogitOf(p, row, target);
-                        return true;
-                      });
-    part = ReducePartial(part, smooth, block);
+    LossRow<T> row(p, task / chunks);
+    row.template Fold<true>(block, task - row.row * chunks, chunks);
     if (threadIdx.x != 0) continue;
     if (chunks == 1) {
-      WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
+      row.Write(loss, stats);
     } else {
-      partial[task] = part;
+      partial[task] = row.part;
     }
   }
 }
@@ -191,29 +198,14 @@ template <class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
                                   CrossEntropyPolicy::kFoldBlocks<T>)
     CrossEntropyClusterKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
-  using C = ComputeType<T>;
-  constexpr int N = kPackSize<T>;
   __shared__ __align__(16) char scratch[Block::kScratchBytes + ClusterExchange::kScratchBytes];
   Block block(scratch);
   ClusterExchange cluster;
   cluster.Start(scratch + Block::kScratchBytes);
-  const bool smooth = p.smoothing != 0;
-  const int chunks = cluster.size(), chunk = cluster.rank();
-  const int64_t row = internal::ClusterIndex(), target = p.target[row];
-  const T* x = p.x + row * p.row_stride;
-  const RowSpan<N> span(ElementsToBoundary(x), p.classes);
-  const C anchor = AnchorOf(p, x);
-  C target_logit = 0;
-  auto part = FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
-                            chunk == 0, threadIdx.x, blockDim.x, smooth, anchor, [&] {
-                              target_logit = TargetLogitOf(p, row, target);
-                              return true;
-                            });
-  part = ReducePartial(part, smooth, block);
-  part = cluster.Reduce(part, MergePartials{}, CrossEntropyPartial<C>{});
-  if (chunk == 0 && threadIdx.x == 0) {
-    WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
-  }
+  LossRow<T> row(p, internal::ClusterIndex());
+  row.template Fold<false>(block, cluster.rank(), cluster.size());
+  row.part = cluster.Reduce(row.part, MergePartials{}, CrossEntropyPartial<ComputeType<T>>{});
+  if (cluster.rank() == 0 && threadIdx.x == 0) row.Write(loss, stats);
 }
 
 // Merges the chunks of a row, a warp per row.
@@ -221,26 +213,18 @@ template <class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads)
     CrossEntropyMergeKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats,
                             int chunks, const CrossEntropyPartial<ComputeType<T>>* partial) {
-  using C = ComputeType<T>;
   constexpr int kRows = CrossEntropyPolicy::kThreads / kWarp;
   LaneGroup<kWarp> group;
   for (int64_t base = int64_t{blockIdx.x} * kRows; base < p.rows;
        base += int64_t{gridDim.x} * kRows) {
-    const int64_t row = base + threadIdx.x / kWarp;
-    const bool active = row < p.rows;
-    const int64_t target = active ? p.target[row] : p.ignore_index;
-    const C target_logit = TargetLogitOf(p, row, target);
-    const C anchor = AnchorOf(p, p.x + (active ? row : 0) * p.row_stride);
-    CrossEntropyPartial<C> part;
-    for (int i = group.rank(); active && i < chunks; i += kWarp) {
-      const auto other = partial[row * chunks + i];
-      part.sum = MergeOnline{}(part.sum, other.sum);
-      part.deviation += other.deviation;
+    const int64_t at = base + threadIdx.x / kWarp;
+    LossRow<T> row(p, at, at < p.rows);
+    row.target_logit = TargetLogitOf(p, at, row.target);
+    for (int i = group.rank(); row.active && i < chunks; i += kWarp) {
+      row.part = MergePartials{}(row.part, partial[at * chunks + i]);
     }
-    part = ReducePartial(part, true, group);
-    if (active && group.rank() == 0) {
-      WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
-    }
+    row.part = ReducePartial(row.part, true, group);
+    if (group.rank() == 0) row.Write(loss, stats);
   }
 }
 
