@@ -286,7 +286,7 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
       const CrossEntropyInPlaceRow<T, kSmooth, true> row(p, x, scale, loss);
       cudaError_t error = kNotServed;
       if (row.IsOfPacks(p.classes)) {
-        error = internal::LaunchWholeClusters(row, p.rows, p.classes, limits, stream);
+        error = internal::LaunchWholeBlocks(row, true, p.rows, p.classes, limits, stream);
       }
       if (error != kNotServed) return error;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launches of rows of whole packs (rows/whole.cuh), and of narrow rows: a row per group of
-// lanes (rows/registers.cuh, rows/narrow.cuh, rows/whole.cuh).
+// The launches of narrow rows: a row per group of lanes (rows/registers.cuh, rows/narrow.cuh,
+// rows/whole.cuh).
 #pragma once
 
 #include "primitive/cuda/chip/launch.cuh"
@@ -61,79 +61,6 @@ inline constexpr int MostWholePacks = HasWholeBlocks<A> || (A::kPack == 8 && Has
 template <class A>
 inline constexpr bool HasDoubleBlocks = (Offers<A, RowOffers::kWhole> && A::kInputs == 1 &&
                                          sizeof(typename A::C) == 8);
-
-template <class A>
-WholePlan WholePlanOf(int64_t rows, int64_t packs, const DeviceLimits& limits) {
-  const bool clusters = limits.clusters && packs > 2 * RowPolicy::kFewPacks;
-  const auto most = [&](auto shape) {
-    using Shape = decltype(shape);
-    return MaxClusterBlocks<RowWholeBlockKernel<A, Shape>>(Shape::kThreads, 0, limits);
-  };
-  return ChooseWholePlan({1, A::kPack, true, rows, packs}, limits, [&](WholeKernel kernel) {
-    if (!clusters) return 1;
-    if constexpr (HasWholeBlocks<A>) {
-      if (kernel == WholeKernel::kWide) return most(WholeWide{});
-      if (kernel == WholeKernel::kFew) return most(WholeFew{});
-    } else {
-      if (kernel == WholeKernel::kHeavy) return most(WholeHeavy{});
-      if (kernel == WholeKernel::kHeaviest) return most(WholeHeaviest{});
-    }
-    return 1;
-  });
-}
-
-// Rows of whole packs, if one of the kernels for them serves these.
-template <class A>
-cudaError_t LaunchWholeBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                              cudaStream_t stream) {
-  using K = typename KeptOf<A>::type;
-  const int64_t packs = cols / A::kPack;
-  const WholePlan plan = WholePlanOf<A>(rows, packs, limits);
-  if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / plan.blocks_per_row) {
-    return kNotServed;
-  }
-  const auto launch = [&](auto kernel, const auto& algorithm) {
-    const int share = static_cast<int>(CeilDiv(packs, plan.blocks_per_row));
-    return LaunchAs({plan.blocks_per_row}, kernel, rows * plan.blocks_per_row, plan.threads, 0,
-                    stream, algorithm, static_cast<int>(packs), share);
-  };
-  if constexpr (HasWholeBlocks<A>) {
-    using Four = WholeFour<A::kPack>;
-    if (plan.kernel == WholeKernel::kTwo) return launch(RowWholeBlockKernel<K, WholeTwo>, Kept(a));
-    if (plan.kernel == WholeKernel::kFour) return launch(RowWholeBlockKernel<K, Four>, Kept(a));
-    if constexpr (A::kPack == 4) {
-      if (plan.kernel == WholeKernel::kThree) {
-        return launch(RowWholeBlockKernel<K, WholeThree>, Kept(a));
-      }
-      if (plan.kernel == WholeKernel::kEight) {
-        return launch(RowWholeBlockKernel<K, WholeEight>, Kept(a));
-      }
-    }
-    if (plan.kernel == WholeKernel::kFew) return launch(RowWholeBlockKernel<A, WholeFew>, a);
-    return launch(RowWholeBlockKernel<A, WholeWide>, a);
-  } else {
-    if (plan.kernel == WholeKernel::kLone) return launch(RowWholeBlockKernel<A, WholeLone>, a);
-    if (plan.kernel == WholeKernel::kHeavy) return launch(RowWholeBlockKernel<A, WholeHeavy>, a);
-    return launch(RowWholeBlockKernel<A, WholeHeaviest>, a);
-  }
-}
-
-// Only those that clusters serve.
-template <class A>
-cudaError_t LaunchWholeClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                                cudaStream_t stream) {
-  constexpr auto kernel = RowWholeBlockKernel<A, WholeWide>;
-  const int64_t packs = cols / A::kPack;
-  const WholePlan plan =
-      ChooseWholePlan({1, A::kPack, true, rows, packs}, limits, [&](WholeKernel k) {
-        return k == WholeKernel::kWide ? MaxClusterBlocks<kernel>(WholeWide::kThreads, 0, limits)
-                                       : 1;
-      });
-  const int64_t blocks = plan.blocks_per_row;
-  if (plan.kernel != WholeKernel::kWide || rows > kMaxBlocks / blocks) return kNotServed;
-  return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, 0, stream, a,
-                  static_cast<int>(packs), static_cast<int>(CeilDiv(packs, blocks)));
-}
 
 // Calls f(GroupShape) for the plan's one of the seven instances of the group tier.
 template <class F>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The row kernel of gradients wider than the registers of a cluster have room for, whose inputs and
-// output lie alike: what registers do not hold waits in shared memory, where asynchronous copies
-// bring it, so that three blocks per multiprocessor load, wait and store at different times.
+// The launch of rows of whole packs in blocks and clusters, and the row kernel of gradients wider
+// than the registers of a cluster have room for, whose inputs and output lie alike: what registers
+// do not hold waits in shared memory, where asynchronous copies bring it, so that three blocks per
+// multiprocessor load, wait and store at different times.
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
@@ -131,48 +132,83 @@ inline constexpr bool HasParkedBlocks = (Offers<A, RowOffers::kWhole> && A::kInp
 template <class A>
 inline constexpr bool HasHeavyClusters = A::kPack == 8 || (A::kPack == 4 && A::kFewOperations);
 
+// Calls f(shape, algorithm) for the kernel of whole_policy.h's table; `none` where A has no such.
+template <class A, class R, class F>
+R VisitWhole(WholeKernel kernel, const A& a, R none, const F& f) {
+  using W = WholeKernel;
+  if constexpr (HasWholeBlocks<A>) {
+    if (kernel == W::kTwo) return f(WholeTwo{}, Kept(a));
+    if (kernel == W::kFour) return f(WholeFour<A::kPack>{}, Kept(a));
+    if constexpr (A::kPack == 4) {
+      if (kernel == W::kThree) return f(WholeThree{}, Kept(a));
+      if (kernel == W::kEight) return f(WholeEight{}, Kept(a));
+    }
+    if (kernel == W::kFew) return f(WholeFew{}, a);
+  } else if constexpr (HasDoubleBlocks<A>) {
+    if (kernel == W::kLone) return f(WholeLone{}, a);
+    if (kernel == W::kHeavy) return f(WholeHeavy{}, a);
+    if (kernel == W::kHeaviest) return f(WholeHeaviest{}, a);
+  } else if constexpr (A::kInputs == 2) {
+    if constexpr (HasPairBlocks<A>()) {
+      if (kernel == W::kPair) return f(WholePair<A::kPack>{}, a);
+    }
+    if constexpr (HasHeavyClusters<A>) {
+      if (kernel == W::kHeavy) return f(WholeHeavy{}, a);
+    }
+  }
+  if constexpr (A::kInputs == 1 && sizeof(typename A::C) < 8) {
+    if (kernel == W::kWide) return f(WholeWide{}, a);
+  }
+  return none;
+}
+
+// Rows of whole packs, and gradients that lie alike, if one of the kernels for them serves these.
 template <class A>
-cudaError_t LaunchParkedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                               cudaStream_t stream) {
-  using Shape = Parked<A::kPack>;
-  constexpr bool kPair = HasPairBlocks<A>(), kHeavy = HasHeavyClusters<A>;
+cudaError_t LaunchWholeBlocks(const A& a, bool whole, int64_t rows, int64_t cols,
+                              const DeviceLimits& limits, cudaStream_t stream) {
+  using ParkedShape = Parked<A::kPack>;
   const int64_t packs = cols / A::kPack;
+  const bool clusters = limits.clusters && packs > 2 * RowPolicy::kFewPacks;
   int parked_blocks = 1;
-  if (limits.clusters && packs > 2 * RowPolicy::kFewPacks) {
-    const size_t most = limits.shared_per_block;
-    const cudaError_t error = AllowAllShared<RowParkedKernel<A, Shape>>(limits);
-    if (error != cudaSuccess) return error;
-    parked_blocks = MaxClusterBlocks<RowParkedKernel<A, Shape>>(Shape::kThreads, most, limits);
+  if constexpr (HasParkedBlocks<A>) {
+    if (clusters) {
+      const cudaError_t error = AllowAllShared<RowParkedKernel<A, ParkedShape>>(limits);
+      if (error != cudaSuccess) return error;
+      parked_blocks = MaxClusterBlocks<RowParkedKernel<A, ParkedShape>>(
+          ParkedShape::kThreads, limits.shared_per_block, limits);
+    }
   }
   const auto most_blocks = [&](WholeKernel kernel) {
-    if (kernel == WholeKernel::kPair) return kPair ? 1 : 0;
     if (kernel == WholeKernel::kParked) return parked_blocks;
-    if constexpr (kHeavy) {
-      constexpr int kThreads = WholeHeavy::kThreads;
-      return MaxClusterBlocks<RowWholeBlockKernel<A, WholeHeavy>>(kThreads, 0, limits);
-    }
-    return 1;
+    const int none = kernel == WholeKernel::kPair ? 0 : 1;
+    return VisitWhole(kernel, a, none, [&](auto shape, const auto& k) {
+      using Shape = decltype(shape);
+      using K = std::decay_t<decltype(k)>;
+      if constexpr (Shape::kCluster) {
+        if (clusters) {
+          return MaxClusterBlocks<RowWholeBlockKernel<K, Shape>>(Shape::kThreads, 0, limits);
+        }
+      }
+      return 1;
+    });
   };
   const WholePlan plan =
-      ChooseWholePlan({2, A::kPack, a.IsWhole(cols), rows, packs}, limits, most_blocks);
+      ChooseWholePlan({A::kInputs, A::kPack, whole, rows, packs}, limits, most_blocks);
   const int64_t blocks = plan.blocks_per_row;
   if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / blocks) return kNotServed;
-  const auto launch = [&](auto kernel, int64_t length, int64_t shared) {
-    return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, shared, stream, a,
+  const auto launch = [&](auto kernel, const auto& k, int64_t length, int64_t shared) {
+    return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, shared, stream, k,
                     static_cast<int>(length), static_cast<int>(CeilDiv(packs, blocks)));
   };
-  if constexpr (kPair) {
-    if (plan.kernel == WholeKernel::kPair) {
-      return launch(RowWholeBlockKernel<A, WholePair<A::kPack>>, packs, 0);
+  if constexpr (HasParkedBlocks<A>) {
+    if (plan.kernel == WholeKernel::kParked) {
+      return launch(RowParkedKernel<A, ParkedShape>, a, cols,
+                    ParkedScratch<A, ParkedShape> + ParkedBytes(A::kPack, packs, blocks));
     }
   }
-  if constexpr (kHeavy) {
-    if (plan.kernel == WholeKernel::kHeavy) {
-      return launch(RowWholeBlockKernel<A, WholeHeavy>, packs, 0);
-    }
-  }
-  return launch(RowParkedKernel<A, Shape>, cols,
-                ParkedScratch<A, Shape> + ParkedBytes(A::kPack, packs, plan.blocks_per_row));
+  return VisitWhole(plan.kernel, a, kNotServed, [&](auto shape, const auto& k) {
+    return launch(RowWholeBlockKernel<std::decay_t<decltype(k)>, decltype(shape)>, k, packs, 0);
+  });
 }
 
 }  // namespace internal

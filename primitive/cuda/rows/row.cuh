@@ -169,15 +169,11 @@ template <bool kAligned, class A>
 cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                          cudaStream_t stream, void* workspace) {
   if constexpr (kAligned && (HasWholeBlocks<A> || HasDoubleBlocks<A> || HasParkedBlocks<A>)) {
-    cudaError_t launched = kNotServed;
-    if (cols > kWarp * MostWholePacks<A> * A::kPack) {
-      if constexpr (HasParkedBlocks<A>) {
-        launched = LaunchParkedBlocks(a, rows, cols, limits, stream);
-      } else if (a.IsWhole(cols)) {
-        launched = LaunchWholeBlocks(a, rows, cols, limits, stream);
-      }
+    const bool whole = a.IsWhole(cols);
+    if (cols > kWarp * MostWholePacks<A> * A::kPack && (whole || HasParkedBlocks<A>)) {
+      const auto launched = LaunchWholeBlocks(a, whole, rows, cols, limits, stream);
+      if (launched != kNotServed) return launched;
     }
-    if (launched != kNotServed) return launched;
   }
   RowTraits traits;
   const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);
