@@ -14,31 +14,20 @@
 namespace oneflow_lite::cuda {
 
 // What a lane has of a row of whole packs: every kLanes'th pack.
-template <int N_, int kLanes_, int kPacks_, bool kFull>
-struct WholeLanes {
-  static constexpr int N = N_, kLanes = kLanes_, kPacks = kPacks_, kExtras = 0;
+template <int N, int kLanes_, int kPacks, bool kFull>
+struct WholeLanes : PacksOfThread<N, kPacks, kFull, kLanes_, 1> {
+  static constexpr int kLanes = kLanes_;
   static constexpr bool kCopied = false;
-  int packs, rank;
 
-  __device__ __forceinline__ WholeLanes(int, int cols, int rank) : packs(cols / N), rank(rank) {}
-  __device__ __forceinline__ bool Has(int k) const {
-    return kFull || k + 1 < kPacks || rank + k * kLanes < packs;
-  }
-  __device__ __forceinline__ int Column(int k) const { return (rank + k * kLanes) * N; }
-  __device__ __forceinline__ static bool HasExtra(int) { return false; }
-  __device__ __forceinline__ static int ExtraColumn(int) { return 0; }
-  // Columns of all lanes.
-  template <int>
-  __device__ __forceinline__ int Count() const {
-    return packs * N;
-  }
+  __device__ __forceinline__ WholeLanes(int, int cols, int rank)
+      : PacksOfThread<N, kPacks, kFull, kLanes, 1>{{}, cols / N, rank} {}
   template <class F>
   __device__ __forceinline__ auto InputsAt(const F& f, int64_t row, int k) const {
-    return f.template LoadInputs<Access::kAligned, N>(row, Column(k));
+    return f.template LoadInputs<Access::kAligned, N>(row, this->Column(k));
   }
   template <class F>
   __device__ __forceinline__ auto CommonsAt(const F& f, int k) const {
-    return f.template LoadCommons<Access::kAligned, N>(0, Column(k));
+    return f.template LoadCommons<Access::kAligned, N>(0, this->Column(k));
   }
 };
 
@@ -158,67 +147,43 @@ struct LaneCommons {
   }
 };
 
-// Held as HeldValues are; a column outside packs is a pack of one, behind them.
-template <class A, class Lanes>
-struct LaneValues {
-  static constexpr bool kHolds = true;
-  static constexpr int N = Lanes::N, kPacks = Lanes::kPacks;
-  using C = typename A::C;
-  Lanes places;
-  Pack<C, N> packs[kPacks];
-  Pack<C, 1> extras[Lanes::kExtras + 1];
-
-  template <class Inputs, class Commons>
-  __device__ __forceinline__ void Compute(const typename A::Elements& elements,
-                                          const Inputs& inputs, const Commons& commons) {
+// The values of a row whose inputs and operands are there.
+template <class A, class Held, class Inputs, class Commons>
+__device__ __forceinline__ void ComputeLanes(const A& a, const Inputs& inputs,
+                                             const Commons& commons, Held& held) {
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      packs[k] = elements.template Apply<N>(inputs.packs[k], commons.At(k), inputs.constants);
-    }
-#pragma unroll
-    for (int e = 0; e < Lanes::kExtras; ++e) {
-      if (!places.HasExtra(e)) continue;
-      const auto& common = commons.extras[e];
-      extras[e] = elements.template Apply<1>(inputs.extras[e], common, inputs.constants);
-    }
+  for (int k = 0; k < Held::kPacks; ++k) {
+    if (!held.places.Has(k)) continue;
+    held.values[k] =
+        a.elements.template Apply<Held::N>(inputs.packs[k], commons.At(k), inputs.constants);
   }
-  template <class F>
-  __device__ __forceinline__ void Each(F&& f) {
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (places.Has(k)) f(packs[k], k);
-    }
-#pragma unroll
-    for (int e = 0; e < Lanes::kExtras; ++e) {
-      if (places.HasExtra(e)) f(extras[e], kPacks + e);
-    }
+  for (int e = 0; e < decltype(held.places)::kExtras; ++e) {
+    if (!held.places.HasExtra(e)) continue;
+    held.extras[e] =
+        a.elements.template Apply<1>(inputs.extras[e], commons.extras[e], inputs.constants);
   }
-  template <class F>
-  __device__ __forceinline__ void EachInTurn(F&& f) {
-    Each(f);
-  }
-  template <class Of, class Store, class Commons>
-  __device__ __forceinline__ void WriteRow(const Of& of, const Store& store, int64_t row,
-                                           const Commons& commons) {
-    const auto constants = store.Begin(row);
-    const Store here = store.At(row);
+}
+template <class Of, class Store, class Held, class Commons>
+__device__ __forceinline__ void StoreLanes(const Of& of, const Store& store, int64_t row,
+                                           const Held& held, const Commons& commons) {
+  const auto constants = store.Begin(row);
+  const Store here = store.At(row);
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!places.Has(k)) continue;
-      here.template Store<N>(row, places.Column(k), of.Result(packs[k]),
-                             places.InputsAt(here, row, k), commons.At(k), constants);
-    }
-#pragma unroll
-    for (int e = 0; e < Lanes::kExtras; ++e) {
-      if (!places.HasExtra(e)) continue;
-      const int col = places.ExtraColumn(e);
-      here.template Store<1>(row, col, of.Result(extras[e]),
-                             here.template LoadInputs<Access::kAny, 1>(row, col), commons.extras[e],
-                             constants);
-    }
+  for (int k = 0; k < Held::kPacks; ++k) {
+    if (!held.places.Has(k)) continue;
+    here.template Store<Held::N>(row, held.places.Column(k), of.Result(held.values[k]),
+                                 held.places.InputsAt(here, row, k), commons.At(k), constants);
   }
-};
+#pragma unroll
+  for (int e = 0; e < decltype(held.places)::kExtras; ++e) {
+    if (!held.places.HasExtra(e)) continue;
+    const int col = held.places.ExtraColumn(e);
+    here.template Store<1>(row, col, of.Result(held.extras[e]),
+                           here.template LoadInputs<Access::kAny, 1>(row, col), commons.extras[e],
+                           constants);
+  }
+}
 
 // A row per group of lanes, or kStays: every so many rows as there are groups.
 template <class Lanes, bool kStays, class A>
@@ -247,12 +212,12 @@ __device__ __forceinline__ void RunLanes(const A& a, int64_t rows, int64_t cols)
     const int64_t next = row + groups < rows ? row + groups : first;
     const auto here = inputs;
     if (kStays && done < rows) inputs.Load(a.elements, lanes, next);
-    LaneValues<A, Lanes> held{lanes};
-    held.Compute(a.elements, here, commons);
-    if constexpr (!kStays && Lanes::kPacks <= 2) DependOn(held.packs[0], late.packs[0], rows);
+    HeldValues<A, Lanes> held{lanes};
+    ComputeLanes(a, here, commons, held);
+    if constexpr (!kStays && Lanes::kPacks <= 2) DependOn(held.values[0], late.packs[0], rows);
     HeldRow<typename A::Base> of(a.base);
     of.template Begin<true>(of.template Gather<kLanes, true>(held, row));
-    held.WriteRow(of, a.base.store, row, late);
+    StoreLanes(of, a.base.store, row, held, late);
     if (!kStays || done >= rows) break;
     row = next;
   }

@@ -13,12 +13,13 @@
 
 namespace oneflow_lite::cuda {
 
-// PacksOfShare of such a row, and maybe a column outside packs. Threads have all kPacks packs but
+// PacksOfThread of such a row, and maybe a column outside packs. Threads have all kPacks packs but
 // the last one.
 template <int N_, int kPacks_, int kThreads_, int kBlocks>
 struct OddPacksOfShare {
   static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_, kSize = kThreads * kBlocks;
   static constexpr bool kOdd = true;
+  static constexpr int kExtras = 1;
   int packs, rank, first;  // the column of the thread's first pack
   int extra;               // a column outside packs, or -1
   int extras;              // of them
@@ -33,6 +34,7 @@ struct OddPacksOfShare {
     return k + 1 < kPacks || rank + k * kSize < packs;
   }
   __device__ __forceinline__ int Column(int k) const { return first + k * kSize * N; }
+  __device__ __forceinline__ bool HasExtra(int) const { return extra >= 0; }
   // Columns of this thread's warp.
   template <int kLanes>
   __device__ __forceinline__ int Count() const {
@@ -57,7 +59,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   const int head = a.base.store.Head(row);
   const A beside = a.Beside(head);
   HeldValues<A, OddPacksOfShare<A::kPack, kPacks, kThreads, kBlocks>> held{
-      {head, static_cast<int>(cols), Blocks::rank()}, {}, {}};
+      {head, static_cast<int>(cols), Blocks::rank()}};
   Blocks::Run(beside, row, rows, held, odd_values_shared);
 }
 

@@ -179,8 +179,8 @@ __global__ void __launch_bounds__(kThreads, kResident)
   const int packs = static_cast<int>(cols / A::kPack), rank = Blocks::rank();
   int64_t both[2];
   RowsOfPair(internal::ClusterIndex(), 1, rows, both);
-  HeldPair<A, PacksOfShare<A::kPack, kPacks, kFull, kThreads, kBlocks>> pair{
-      {packs, rank}, a, pair_shared + Blocks::kBytes};
+  HeldPair<A, PacksOfThread<A::kPack, kPacks, kFull, kThreads, kBlocks>> pair{
+      {{}, packs, rank}, a, pair_shared + Blocks::kBytes};
   RunPair<Blocks::kParts>(a, both, pair, pair_shared);
 }
 

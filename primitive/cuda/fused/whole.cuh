@@ -46,22 +46,38 @@ struct WholeRow {
   }
 };
 
-// Which packs of a row a thread has: `rank` and every `size`th from there on. kFull: kPacks of
-// them.
-template <int N_, int kPacks_, bool kFull>
-struct PacksOfThread {
-  static constexpr int N = N_, kPacks = kPacks_;
+// Packs from one of a thread's to its next. Steps that are known leave one address for all packs.
+template <int kSize>
+struct PackStep {
+  static constexpr int size = kSize;
+};
+template <>
+struct PackStep<0> {
+  int size;
+};
+
+// Which packs of a row a thread has: `rank` and every `size`th from there on, so that all blocks
+// begin alike: copies of operands want to begin at a multiple of 128 bytes, or they read twice as
+// many. `size` is kThreads of each of kBlocks blocks, or known to the kernel's caller alone. kFull:
+// kPacks of them.
+template <int N_, int kPacks_, bool kFull, int kThreads_ = 0, int kBlocks = 0>
+struct PacksOfThread : PackStep<kThreads_ * kBlocks> {
+  using PackStep<kThreads_ * kBlocks>::size;
+  static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_;
   static constexpr bool kOdd = false;  // no columns outside packs
-  static constexpr int extra = -1;
-  int packs, size, rank;
+  static constexpr int extra = -1, kExtras = 0;
+  int packs, rank;
 
   __device__ __forceinline__ bool Has(int k) const {
     return kFull || k + 1 < kPacks || rank + k * size < packs;
   }
   __device__ __forceinline__ int Column(int k) const { return (rank + k * size) * N; }
+  __device__ __forceinline__ static bool HasExtra(int) { return false; }
+  __device__ __forceinline__ static int ExtraColumn(int) { return 0; }
   // Columns of the kLanes lanes that this thread is one of.
   template <int kLanes>
   __device__ __forceinline__ int Count() const {
+    if (kThreads_ * kBlocks == kLanes) return packs * N;
     if (kFull) return kLanes * kPacks * N;
     int count = 0;
 #pragma unroll
@@ -119,36 +135,35 @@ __device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row
 }
 
 // Each(f) calls f(pack, k) for every pack k, EachInTurn(f) one after the other. Here f may change
-// it: values that stay computed. EachLast(f): they are not read again.
-template <class A, class Places>
+// it: values that stay computed, the first kParked packs in the thread's own places of shared
+// memory. EachLast(f): they are not read again. kInTurn: always pack by pack, where values of many
+// at once would be spilled.
+template <class A, class Places, int kParked = 0, bool kInTurn = false>
 struct HeldValues {
-  static constexpr int N = A::kPack, kPacks = Places::kPacks;
+  static constexpr int N = Places::N, kPacks = Places::kPacks;
   static constexpr bool kHolds = true;
   using C = typename A::C;
+  static_assert(kParked == 0 || N * sizeof(C) == kFusedParkedBytes, "the launcher's bytes");
   Places places;
-  Pack<C, N> values[kPacks];
-  Pack<C, 1> extra;
+  uint4* parked;  // the thread's first place
+  Pack<C, N> values[kPacks - kParked];
+  Pack<C, 1> extras[Places::kExtras + 1];  // and one: there may be none
 
   __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
-    EachLoaded<kPacks>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
+    constexpr int kAhead = kInTurn && kPacks > 2 ? 2 : kPacks;
+    EachLoaded<kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
   }
   template <class F>
   __device__ __forceinline__ void Each(F&& f) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (places.Has(k)) f(values[k], k);
-    }
-    if constexpr (Places::kOdd) {
-      if (places.extra >= 0) f(extra, kPacks);
-    }
+    EachOf<true>(f);
   }
   template <class F>
   __device__ __forceinline__ void EachInTurn(F&& f) {
-    Each(f);
+    EachOf<true>(f);
   }
   template <class F>
   __device__ __forceinline__ void EachLast(F&& f) {
-    Each(f);
+    EachOf<false>(f);
   }
   template <class Store>
   __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
@@ -156,8 +171,38 @@ struct HeldValues {
   }
 
  private:
-  __device__ __forceinline__ void Keep(const Pack<C, N>& v, int k) { values[k] = v; }
-  __device__ __forceinline__ void Keep(const Pack<C, 1>& v, int) { extra = v; }
+  __device__ __forceinline__ uint4* Place(int k) const {
+    return parked + k * (kFusedParkedBytes / kPackBytes) * Places::kThreads;
+  }
+  __device__ __forceinline__ void Keep(const Pack<C, N>& v, int k) {
+    if (k < kParked) {
+      StoreApart(Place(k), Places::kThreads, v);
+    } else {
+      values[k - kParked] = v;
+    }
+  }
+  __device__ __forceinline__ void Keep(const Pack<C, 1>& v, int) { extras[0] = v; }
+  template <bool kMayChange, class F>
+  __device__ __forceinline__ void EachOf(F&& f) {
+    // The compiler keeps nothing in registers that is in shared memory.
+    if constexpr (kParked > 0) asm volatile("" : : : "memory");
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if constexpr (kInTurn) __syncwarp();
+      if (!places.Has(k)) continue;
+      if (k >= kParked) {
+        f(values[k - kParked], k);
+      } else if constexpr (kParked > 0) {
+        auto v = LoadApart<Pack<C, N>>(Place(k), Places::kThreads);
+        f(v, k);
+        if (kMayChange) Keep(v, k);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < Places::kExtras; ++e) {
+      if (places.HasExtra(e)) f(extras[e], kPacks + e);
+    }
+  }
 };
 
 // The compiler would ask for an operand where it can have the registers of the row for it, behind
@@ -264,10 +309,9 @@ __global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
   Exchange exchange(shared);
   const int threads = static_cast<int>(blockDim.x);
   HeldValues<A, PacksOfThread<A::kPack, kPacks, kFull>> held{
-      {static_cast<int>(cols / A::kPack), Exchange::blocks() * threads,
-       Exchange::block() * threads + static_cast<int>(threadIdx.x)},
-      {},
-      {}};
+      {{Exchange::blocks() * threads},
+       static_cast<int>(cols / A::kPack),
+       Exchange::block() * threads + static_cast<int>(threadIdx.x)}};
   const int64_t row = internal::ClusterIndex();
   RunHeldRow(a, row, rows, held, [&](auto& of) {
     exchange.Send(of.template Gather<kWarp, false>(held, row));

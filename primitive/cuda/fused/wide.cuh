@@ -11,76 +11,6 @@
 
 namespace oneflow_lite::cuda {
 
-// Packs of values in a thread's own places of shared memory, which no other thread reads.
-template <class C, int N, int kThreads>
-struct ParkedPacks {
-  static constexpr int kBytes = N * static_cast<int>(sizeof(C)), kUnits = kBytes / kPackBytes;
-  uint4* at;
-
-  __device__ __forceinline__ explicit ParkedPacks(char* shared)
-      : at(reinterpret_cast<uint4*>(shared) + threadIdx.x) {}
-  __device__ __forceinline__ Pack<C, N> Get(int k) const {
-    return LoadApart<Pack<C, N>>(at + k * kUnits * kThreads, kThreads);
-  }
-  __device__ __forceinline__ void Set(int k, const Pack<C, N>& v) const {
-    StoreApart(at + k * kUnits * kThreads, kThreads, v);
-  }
-};
-
-// Held as HeldValues are, by steps that are known; the first kParked packs in shared memory.
-template <class A, int kPacks_, int kParked, bool kFull, int kThreads>
-struct ParkedValues {
-  static constexpr int N = A::kPack, kPacks = kPacks_, kAhead = kPacks < 2 ? kPacks : 2;
-  static constexpr bool kHolds = true;
-  using C = typename A::C;
-  PacksOfThread<N, kPacks, kFull> places;
-  ParkedPacks<C, N, kThreads> parked;
-  Pack<C, N> values[kPacks - kParked];
-  static_assert(kParked == 0 || N * sizeof(C) == kFusedParkedBytes, "the launcher's bytes");
-
-  __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
-    EachLoaded<kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
-  }
-  template <class F>
-  __device__ __forceinline__ void Each(F&& f) {
-    EachOf<true>(f);
-  }
-  template <class F>
-  __device__ __forceinline__ void EachInTurn(F&& f) {
-    EachOf<true>(f);
-  }
-  template <class F>
-  __device__ __forceinline__ void EachLast(F&& f) {
-    EachOf<false>(f);
-  }
-  template <class Store>
-  __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
-    return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
-  }
-
- private:
-  __device__ __forceinline__ void Keep(const Pack<C, N>& v, int k) {
-    if (k < kParked) {
-      parked.Set(k, v);
-    } else {
-      values[k - kParked] = v;
-    }
-  }
-  template <bool kMayChange, class F>
-  __device__ __forceinline__ void EachOf(F&& f) {
-    // The compiler keeps nothing in registers that is in shared memory.
-    if constexpr (kParked > 0) asm volatile("" : : : "memory");
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      __syncwarp();  // pack by pack: values of many at once would be spilled
-      if (!places.Has(k)) continue;
-      Pack<C, N> v = k < kParked ? parked.Get(k) : values[k - kParked];
-      f(v, k);
-      if (kMayChange) Keep(v, k);
-    }
-  }
-};
-
 // A row per block of kThreads threads, or per cluster of kBlocks of them; a multiprocessor has room
 // for kResident blocks.
 template <int kPacks, int kParked, bool kFull, int kThreads, int kBlocks, int kResident, class A>
@@ -88,10 +18,9 @@ __global__ void __launch_bounds__(kThreads, kResident)
     FusedShareKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
   using Blocks = FusedBlocks<A, kThreads, kBlocks>;
   extern __shared__ __align__(kFusedSharedAlignment) char share_shared[];
-  ParkedValues<A, kPacks, kParked, kFull, kThreads> held{
-      {static_cast<int>(cols / A::kPack), kThreads * kBlocks, Blocks::rank()},
-      ParkedPacks<typename A::C, A::kPack, kThreads>(share_shared + Blocks::kBytes),
-      {}};
+  HeldValues<A, PacksOfThread<A::kPack, kPacks, kFull, kThreads, kBlocks>, kParked, true> held{
+      {{}, static_cast<int>(cols / A::kPack), Blocks::rank()},
+      reinterpret_cast<uint4*>(share_shared + Blocks::kBytes) + threadIdx.x};
   Blocks::Run(a, internal::ClusterIndex(), rows, held, share_shared);
 }
 
@@ -142,24 +71,6 @@ struct OperandSlots {
     at += slots * kSize;
     return here;
   }
-};
-
-// The packs of a thread among kThreads threads of each of kBlocks blocks: `rank` and every so many
-// from there on, so that all blocks begin alike: copies of operands want to begin at a multiple of
-// 128 bytes, or they read twice as many. Steps that are known leave one address for all packs.
-// kFull: kPacks of them.
-template <int N_, int kPacks_, bool kFull, int kThreads_, int kBlocks>
-struct PacksOfShare {
-  static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_, kSize = kThreads * kBlocks;
-  static constexpr bool kOdd = false;  // no columns outside packs
-  static constexpr int extra = -1;
-  int packs, rank;
-
-  __device__ __forceinline__ bool Has(int k) const {
-    return kFull || k + 1 < kPacks || rank + k * kSize < packs;
-  }
-  __device__ __forceinline__ int Column(int k) const { return (rank + k * kSize) * N; }
-  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
 };
 
 // f(values) of every pack again, from memory and in little code: where what was found so far does
@@ -301,8 +212,8 @@ __global__ void __launch_bounds__(kThreads, kResident)
   using Blocks = FusedBlocks<A, kThreads, kBlocks>;
   static_assert(sizeof(typename Blocks::Part) == kFusedPartBytes || sizeof(typename A::C) == 8, "");
   extern __shared__ __align__(kFusedSharedAlignment) char wide_shared[];
-  HeldInputs<A, PacksOfShare<A::kPack, kPacks, kFull, kThreads, kBlocks>, kKept> held{
-      {static_cast<int>(cols / A::kPack), Blocks::rank()}, a, wide_shared + Blocks::kBytes};
+  HeldInputs<A, PacksOfThread<A::kPack, kPacks, kFull, kThreads, kBlocks>, kKept> held{
+      {{}, static_cast<int>(cols / A::kPack), Blocks::rank()}, a, wide_shared + Blocks::kBytes};
   Blocks::Run(a, internal::ClusterIndex(), rows, held, wide_shared);
 }
 
