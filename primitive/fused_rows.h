@@ -30,7 +30,7 @@ struct FusedRowsTraits {
   bool is_lean = false;           // whether a thread holds as many packs as of a plain row
   bool is_single = false;         // whether what a row has of its own is one input of y's type
   bool is_whole = false;          // whether every row of every matrix is whole packs of 16 bytes
-  bool is_odd = false;            // whole, but for the ends of rows (fused/odd.cuh)
+  bool is_odd = false;            // whole, but for the ends of rows (fused/wide.cuh)
   bool is_norm = false;           // layer_norm or rms_norm
   bool is_log = false;            // log_softmax
   bool stores_costly = false;     // whether what comes behind the row is costly to compute

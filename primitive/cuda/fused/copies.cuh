@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies of what serves all rows, for fused rows whose ends lie inside packs (fused/odd.cuh): one
+// Copies of what serves all rows, for fused rows whose ends lie inside packs (fused/wide.cuh): one
 // for each way such rows lie, in which their packs are whole. A kernel in front of theirs writes
 // them to a workspace (fused/rows.cu), where they stay in the L2.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fused rows that a group of lanes holds, whole or odd (fused/whole.cuh, fused/odd.cuh). Narrow
+// Fused rows that a group of lanes holds, whole or odd (fused/whole.cuh, fused/wide.cuh). Narrow
 // ones have a group each, which reads what serves all rows, a bias or a norm's weights, beside its
 // row, two operands of wide odd rows from copies that lie as it does (fused/copies.cuh). Where odd
 // rows have two and are narrower, or three, groups stay: they keep them in shared memory, each lane

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which kernel serves fused rows whose ends lie inside packs (fused/odd.cuh), by the measurements
+// Which kernel serves fused rows whose ends lie inside packs (fused/wide.cuh), by the measurements
 // in docs/lab/38-tuning-fused-odd-rows.md.
 #pragma once
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two fused rows at once, whole (fused/wide.cuh) or odd (fused/odd.cuh), for which what serves all
+// Two fused rows at once, whole or odd (fused/wide.cuh), for which what serves all
 // rows is read, moved into place and converted once: where that is two operands or three, a row of
 // its own for each of them is more than the L2 gives. Odd rows r and r + N lie alike, with N
 // elements in 16 bytes.
 #pragma once
 
-#include "primitive/cuda/fused/odd.cuh"
 #include "primitive/cuda/fused/wide.cuh"
 
 namespace oneflow_lite::cuda {

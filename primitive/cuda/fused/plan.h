@@ -26,7 +26,7 @@ struct HeldTraits {
   int common_bytes;  // of shared memory that a pack of the operands takes that serve all rows
   int late_bytes = 0;  // the same of those that only Store reads, where they are not counted above
   bool is_double = false;
-  bool is_odd = false;         // of packs beside a row's ends: the kernels of fused/odd.cuh
+  bool is_odd = false;         // of packs beside a row's ends: the kernels named Odd
   bool is_single = true;       // of what a row has of its own one input is read, costly or not
   bool is_centred = false;     // a norm about the mean
   bool is_log = false;         // no exponentials are computed at the last visit

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A row algorithm with an expression in front of it: what flow.fuse compiles at run time for rows
-// that do not lie alike (fused/whole.cuh, fused/odd.cuh) or are too wide for registers. The rows'
+// that do not lie alike (fused/whole.cuh, fused/wide.cuh) or are too wide for registers. The rows'
 // inputs wait on chip as they lie in memory until all their loads are under way; then the
 // expression turns them into what the algorithm computes with: at each of its visits, or, where the
 // expression is costly, once. What comes after the algorithm is the matter of its Store functor.

@@ -53,7 +53,7 @@ class Kind(NamedTuple):
     """Everything that the source depends on, besides the expressions.
 
     whole: every row of every matrix consists of whole packs and starts at one (fused/whole.cuh), or
-    if odd as well: every matrix starts at one, but not every row (fused/odd.cuh).
+    if odd as well: every matrix starts at one, but not every row (fused/wide.cuh).
     """
 
     base: str
