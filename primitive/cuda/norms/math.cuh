@@ -147,13 +147,6 @@ struct NormGradient {
   }
 };
 
-// a / n, where share is 1 / n: the product's error is added once more.
-template <class C>
-__device__ __forceinline__ C DividedBy(C n, C share, C a) {
-  const C q = a * share;
-  return q + (a - q * n) * share;
-}
-
 // v - mean, of a mean that is rounded: the compiler would take the product that it comes from
 // instead, at some columns and not at others, and a row of equal values would not be 0 there.
 __device__ __forceinline__ float Centred(float v, float mean) { return __fsub_rn(v, mean); }
