@@ -23,7 +23,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   template <int kLanes, bool kAlone, class Held>
   __device__ __forceinline__ Part Gather(Held& held, int64_t) {
     if constexpr (!kCentre || !Held::kHolds) {
-      held.EachInTurn([&](auto& v, int k) { Visit<kLanes>(v, k); });
+      held.Each([&](auto& v, int k) { Visit<kLanes>(v, k); });
       return Visited<kLanes>([](auto&&) {});
     } else {
       C sum = 0;

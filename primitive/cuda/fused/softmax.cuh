@@ -26,7 +26,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   template <int kLanes, bool kAlone, class Held>
   __device__ __forceinline__ Part Gather(Held& held, int64_t row) {
     if constexpr (!Held::kHolds) {
-      held.EachInTurn([&](auto& v, int k) { Visit<kLanes>(v, k); });
+      held.Each([&](auto& v, int k) { Visit<kLanes>(v, k); });
       return Visited<kLanes>([&](auto&& f) { held.EachAgain(row, f); });
     }
     C max = MinusInfinity<C>(), sum = 0;

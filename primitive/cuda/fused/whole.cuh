@@ -134,10 +134,9 @@ __device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row
   }
 }
 
-// Each(f) calls f(pack, k) for every pack k, EachInTurn(f) one after the other. Here f may change
-// it: values that stay computed, the first kParked packs in the thread's own places of shared
-// memory. EachLast(f): they are not read again. kInTurn: always pack by pack, where values of many
-// at once would be spilled.
+// Each(f) calls f(pack, k) for every pack k. Here f may change it: values that stay computed, the
+// first kParked packs in the thread's own places of shared memory. kLast: they are not read again.
+// kInTurn: pack by pack, where values of many at once would be spilled.
 template <class A, class Places, int kParked = 0, bool kInTurn = false>
 struct HeldValues {
   static constexpr int N = Places::N, kPacks = Places::kPacks;
@@ -153,17 +152,26 @@ struct HeldValues {
     constexpr int kAhead = kInTurn && kPacks > 2 ? 2 : kPacks;
     EachLoaded<kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
   }
-  template <class F>
+  template <bool kLast = false, class F>
   __device__ __forceinline__ void Each(F&& f) {
-    EachOf<true>(f);
-  }
-  template <class F>
-  __device__ __forceinline__ void EachInTurn(F&& f) {
-    EachOf<true>(f);
-  }
-  template <class F>
-  __device__ __forceinline__ void EachLast(F&& f) {
-    EachOf<false>(f);
+    // The compiler keeps nothing in registers that is in shared memory.
+    if constexpr (kParked > 0) asm volatile("" : : : "memory");
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if constexpr (kInTurn) __syncwarp();
+      if (!places.Has(k)) continue;
+      if (k >= kParked) {
+        f(values[k - kParked], k);
+      } else if constexpr (kParked > 0) {
+        auto v = LoadApart<Pack<C, N>>(Place(k), Places::kThreads);
+        f(v, k);
+        if (!kLast) Keep(v, k);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < Places::kExtras; ++e) {
+      if (places.HasExtra(e)) f(extras[e], kPacks + e);
+    }
   }
   template <class Store>
   __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
@@ -182,27 +190,6 @@ struct HeldValues {
     }
   }
   __device__ __forceinline__ void Keep(const Pack<C, 1>& v, int) { extras[0] = v; }
-  template <bool kMayChange, class F>
-  __device__ __forceinline__ void EachOf(F&& f) {
-    // The compiler keeps nothing in registers that is in shared memory.
-    if constexpr (kParked > 0) asm volatile("" : : : "memory");
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if constexpr (kInTurn) __syncwarp();
-      if (!places.Has(k)) continue;
-      if (k >= kParked) {
-        f(values[k - kParked], k);
-      } else if constexpr (kParked > 0) {
-        auto v = LoadApart<Pack<C, N>>(Place(k), Places::kThreads);
-        f(v, k);
-        if (kMayChange) Keep(v, k);
-      }
-    }
-#pragma unroll
-    for (int e = 0; e < Places::kExtras; ++e) {
-      if (places.HasExtra(e)) f(extras[e], kPacks + e);
-    }
-  }
 };
 
 // The compiler would ask for an operand where it can have the registers of the row for it, behind
@@ -242,7 +229,7 @@ __device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows
   held.places.Forget();
   const auto store = a.base.store.At(row);
   if (!kEarly) next = held.StoreCommons(store, 0);
-  held.EachLast([&](const auto& v, int k) {
+  held.template Each<true>([&](const auto& v, int k) {
     if constexpr (sizeof(v.v) == sizeof(typename A::C)) {
       const int col = held.places.extra;
       store.template Store<1>(row, col, of.Result(v),
