@@ -64,7 +64,6 @@ __device__ __forceinline__ void AddTail(const R& r, const In* packs, int64_t i, 
   constexpr int N = kPackSize<In>;
   static_assert(R::kBatch <= 4, "a tail is a pair, one pack, or both");
   if constexpr (R::kBatch > 1) {
-    if (i >= to) return;
     const bool has_pair = i + step < to;
     const int64_t last = has_pair ? i + 2 * step : i;
     StowedPack<In, N> stowed[3] = {};
@@ -177,7 +176,7 @@ __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, cons
 
 // A team of lanes, or a block, takes a chunk of a result.
 template <class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads)
     ReduceRowsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                      ReduceOutputs out, typename R::State* partial) {
   using State = typename R::State;

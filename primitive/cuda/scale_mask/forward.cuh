@@ -1,9 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// softmax(scale * x + mask) under a boolean mask or none, of scales above 0, as an algorithm of the
-// row kernels (rows/row.cuh). x waits on chip as it lies in memory, -inf where it is hidden, so
-// that all loads of a row are in flight together; causality is a matter of where the row's visible
-// part ends. scale_mask/formed.cuh has the other masks.
+// The scores of scale_mask/scale_mask_softmax.cuh, scale * x + mask, by kind of mask. What is read
+// waits on chip as it lies in memory and is combined where it is first used, so that all loads of a
+// row are in flight together; causality is a matter of where the row's visible part ends.
+//
+//   KeptScores   a boolean mask or none; scales above 0
+//   AddedScores  an additive mask of x's type, for wide rows
+//
+// scale_mask/formed.cuh has the others.
+//
+// Each has
+//   Element, kInputs, Raw<N>        what is read, as for a row algorithm (rows/row.cuh)
+//   IsAligned(head); Raw<N> Load<kAccess, N>(col), where col is visible, of the row at hand
+//   Held<N> Open(Raw<N>, left)      what waits in registers, `left` columns before what is hidden
+//   kBase2                          whether scores are exponents of 2: `scale` has log2(e) in it,
+//                                   which the small range of float16 allows
+//   kClusters                       whether blocks of a cluster may hold a row in registers
+//   C Max(Held<N>)                  the largest score
+//   Pack<C, N> Less(Held<N>, max)   the scores less max
 #pragma once
 
 #include "primitive/cuda/rows/masks.cuh"
@@ -11,6 +25,114 @@
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
+
+template <class T>
+__device__ __forceinline__ T LowestOf() {
+  return ConvertTo<T>(MinusInfinity<ComputeType<T>>());
+}
+
+template <class T>
+struct KeptScores : MaskedRows<T, uint32_t> {
+  using Base = MaskedRows<T, uint32_t>;
+  using Element = T;
+  using C = ComputeType<T>;
+  static constexpr int kInputs = 2;
+  static constexpr bool kBase2 = std::is_same_v<T, __half>;
+  static constexpr bool kClusters = true;
+
+  __device__ __forceinline__ KeptScores At(int64_t row) const { return {Base::At(row)}; }
+  template <int N>
+  struct Raw {
+    Pack<T, N> input[kInputs];  // x; the mask's N bytes, repeated
+  };
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t col) const {
+    Raw<N> raw;
+    raw.input[0] = Base::template Load<kAccess, N>(col);
+    const auto keep = LoadKeep<kAccess, N>(reinterpret_cast<const bool*>(this->mask), col,
+                                           this->where.col_stride, this->mask != nullptr);
+    // Over and over, so that no word of the pack is undefined: those would take registers.
+    constexpr int kWords = static_cast<int>((sizeof(raw.input[1]) + 3) / 4);
+    uint32_t words[kWords];
+#pragma unroll
+    for (int w = 0; w < kWords; ++w) words[w] = keep.words[w % Keep<N>::kWords];
+    memcpy(&raw.input[1], words, sizeof(raw.input[1]));
+    return raw;
+  }
+  template <int N>
+  struct Held {
+    StowedPack<T, N> x;  // -inf where it is hidden
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> Open(const Raw<N>& raw, typename Base::Column left) const {
+    Keep<N> keep;
+    memcpy(keep.words, &raw.input[1], N);
+    if (left < N) keep.HideFrom(left);
+    return {StowedPack<T, N>::Of(Kept(raw.input[0], keep, LowestOf<T>()))};
+  }
+  template <int N>
+  __device__ __forceinline__ C Max(const Held<N>& held) const {
+    return MaxOf<C>(held.x.Get()) * this->scale;
+  }
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Less(const Held<N>& held, C max) const {
+    Pack<C, N> v = ConvertPack<C>(held.x.Get());
+#pragma unroll
+    for (C& e : v.v) e = e * this->scale - max;
+    return v;
+  }
+};
+
+// x + mask, once both are in the compute type.
+template <class T>
+struct AddedScores : MaskedRows<T, uint32_t> {
+  using Base = MaskedRows<T, uint32_t>;
+  using Element = T;
+  using C = ComputeType<T>;
+  static constexpr int kInputs = 2;
+  static constexpr bool kBase2 = false;
+  static constexpr bool kClusters = false;
+
+  __device__ __forceinline__ AddedScores At(int64_t row) const { return {Base::At(row)}; }
+  template <int N>
+  struct Raw {
+    Pack<T, N> input[kInputs];  // x, mask
+  };
+  template <Access kAccess, int N>
+  __device__ __forceinline__ Raw<N> Load(int64_t col) const {
+    return {
+        {Base::template Load<kAccess, N>(col),
+         LoadBroadcast<kAccess, N>(reinterpret_cast<const T*>(this->mask), this->where, 0, col)}};
+  }
+  template <int N>
+  struct Held {
+    StowedPack<T, N> x, mask;
+  };
+  template <int N>
+  __device__ __forceinline__ Held<N> Open(const Raw<N>& raw, typename Base::Column left) const {
+    Held<N> held{StowedPack<T, N>::Of(raw.input[0]), StowedPack<T, N>::Of(raw.input[1])};
+    if (left < N) {
+      HideFrom(held.x, left, ConvertTo<T>(0.0f));
+      HideFrom(held.mask, left, LowestOf<T>());
+    }
+    return held;
+  }
+  template <int N>
+  __device__ __forceinline__ Pack<C, N> Less(const Held<N>& held, C max) const {
+    Pack<C, N> v = ConvertPack<C>(held.x.Get());
+    const Pack<C, N> mask = ConvertPack<C>(held.mask.Get());
+#pragma unroll
+    for (int i = 0; i < N; ++i) v.v[i] = (v.v[i] * this->scale + mask.v[i]) - max;
+    return v;
+  }
+  template <int N>
+  __device__ __forceinline__ C Max(const Held<N>& held) const {
+    return MaxOf<C>(Less(held, C(0)));
+  }
+};
+
+// softmax(scale * x + mask) as an algorithm of the row kernels (rows/row.cuh), over these kinds of
+// scores.
 
 namespace internal {
 
@@ -23,33 +145,23 @@ struct KeptExponentials<C, 0> {};
 
 }  // namespace internal
 
-template <class T>
-struct KeptMaskRow {
-  using Element = T;
+template <class T, class Scores>
+struct ScaleMaskRow {
+  using Element = typename Scores::Element;
   using Output = T;
   using C = ComputeType<T>;
-  using Rows = MaskedRows<T, uint32_t>;
-  using Column = typename Rows::Column;
-  static constexpr int kPack = kPackSize<T>, kInputs = 2;
+  static constexpr int kPack = kPackSize<T>, kInputs = Scores::kInputs;
   // Narrow rows are rows/whole.cuh's.
   static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kOnlyWide;
-  // Whether scores are exponents of 2: the small range of float16 allows a scale with log2(e) in
-  // it.
-  static constexpr bool kBase2 = std::is_same_v<T, __half>;
 
-  using Statistics = OnlineSum<C, kBase2>;
+  using Statistics = OnlineSum<C, Scores::kBase2>;
   using Merge = MergeOnline;
+  using Column = typename Scores::Column;
 
-  Rows rows;
+  Scores scores;
 
-  __host__ static KeptMaskRow Of(Rows rows) {
-    if (kBase2) rows.scale *= kLog2E;
-    return {rows};
-  }
   template <int N>
-  struct Raw {
-    Pack<T, N> input[kInputs];  // x; the mask's N bytes, repeated
-  };
+  using Raw = typename Scores::template Raw<N>;
   struct Total {
     Column visible = 0;  // columns
     C max = 0;           // of the scores, or 0 where they are all -inf
@@ -57,30 +169,20 @@ struct KeptMaskRow {
     C gain = 0;          // see Conclude
   };
 
-  __device__ __forceinline__ KeptMaskRow At(int64_t row) const { return {rows.At(row)}; }
+  __device__ __forceinline__ ScaleMaskRow At(int64_t row) const { return {scores.At(row)}; }
   // Of the row at hand, as all that follows.
-  __device__ __forceinline__ int64_t Seen(int64_t, int64_t) const { return rows.Visible(); }
-  __device__ __forceinline__ int Head(int64_t row) const { return rows.y.Head(row); }
+  __device__ __forceinline__ int64_t Seen(int64_t, int64_t) const { return scores.Visible(); }
+  __device__ __forceinline__ int Head(int64_t row) const { return scores.y.Head(row); }
   __device__ __forceinline__ bool IsAligned(int64_t, int64_t head) const {
-    return rows.IsAligned(head);
+    return scores.IsAligned(head);
   }
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
-    Raw<N> raw;
-    raw.input[0] = rows.template Load<kAccess, N>(col);
-    const auto keep = LoadKeep<kAccess, N>(reinterpret_cast<const bool*>(rows.mask), col,
-                                           rows.where.col_stride, rows.mask != nullptr);
-    // Over and over, so that no word of the pack is undefined: those would take registers.
-    constexpr int kWords = static_cast<int>((sizeof(raw.input[1]) + 3) / 4);
-    uint32_t words[kWords];
-#pragma unroll
-    for (int w = 0; w < kWords; ++w) words[w] = keep.words[w % Keep<N>::kWords];
-    memcpy(&raw.input[1], words, sizeof(raw.input[1]));
-    return raw;
+    return scores.template Load<kAccess, N>(col);
   }
   __device__ __forceinline__ Total Begin(int64_t) const {
     Total total;
-    total.visible = rows.Visible();
+    total.visible = scores.Visible();
     return total;
   }
   __device__ __forceinline__ void Look(int64_t, Total&) const {}
@@ -91,21 +193,21 @@ struct KeptMaskRow {
   static constexpr bool kReplaced = sizeof(T) == sizeof(C);
   template <int N>
   struct Value : internal::KeptExponentials<C, kReplaced ? N : 0> {
-    StowedPack<T, N> held;  // -inf where it is hidden
+    typename Scores::template Held<N> held;
   };
   static constexpr int kRounds = 2, kMaxima = 1;
-  static constexpr bool kClusterRegisters = true;
+  static constexpr bool kClusterRegisters = Scores::kClusters;
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
                                            const Total& total) const {
     Value<N> value;
-    value.held = Hidden(raw, present ? LeftOf(total, col) : N);
+    value.held = scores.template Open<N>(raw, present ? LeftOf(total, col) : N);
     return value;
   }
   template <int kRound, int N>
   __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
     if constexpr (kRound == 0) {
-      return present ? ScoreOf(value.held) : MinusInfinity<C>();
+      return present ? scores.Max(value.held) : MinusInfinity<C>();
     } else {
       auto e = FilledPack<N>(C(0));
       C sum = 0;
@@ -140,7 +242,7 @@ struct KeptMaskRow {
   __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
                                         const Total& total) const {
     if constexpr (kReplaced) {
-      rows.y.template Store<N>(row, col, Times(value.exponentials, total.gain));
+      scores.y.template Store<N>(row, col, Times(value.exponentials, total.gain));
     } else {
       Write<N>(row, col, LeftOf(total, col) > 0, value.held, total);
     }
@@ -150,8 +252,8 @@ struct KeptMaskRow {
   template <int N>
   __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
                                       Statistics& s) const {
-    const auto held = Hidden(raw, LeftOf(start, col));
-    const C max = Larger{}(s.max, ScoreOf(held));
+    const auto held = scores.template Open<N>(raw, LeftOf(start, col));
+    const C max = Larger{}(s.max, scores.Max(held));
     Total total;
     total.max = Statistics::Finite(max);
     s.sum *= Statistics::Weight(s.max, total.max);
@@ -165,7 +267,7 @@ struct KeptMaskRow {
   // 2^((score - max) log2(e) + gain). Scores that are all -inf sum up to 0, which makes NaN of the
   // row unless it is to be 0.
   __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
-    const bool is_zero = rows.zero_masked_rows && row.sum == C(0);
+    const bool is_zero = scores.zero_masked_rows && row.sum == C(0);
     total.max = Statistics::Finite(row.max);
     total.sum = row.sum;
     if constexpr (kReplaced) {
@@ -178,7 +280,7 @@ struct KeptMaskRow {
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
     const Column left = LeftOf(total, col);
-    Write<N>(row, col, left > 0, Hidden(raw, left), total);
+    Write<N>(row, col, left > 0, scores.template Open<N>(raw, left), total);
   }
 
  private:
@@ -191,33 +293,12 @@ struct KeptMaskRow {
     for (C& v : e.v) v *= gain;
     return e;
   }
-  // The words of x that wait, `left` columns before what is hidden.
-  template <int N>
-  static __device__ __forceinline__ StowedPack<T, N> Hidden(const Raw<N>& raw, Column left) {
-    Keep<N> keep;
-    memcpy(keep.words, &raw.input[1], N);
-    if (left < N) keep.HideFrom(left);
-    return StowedPack<T, N>::Of(Kept(raw.input[0], keep, ConvertTo<T>(MinusInfinity<C>())));
-  }
-  // The largest score.
-  template <int N>
-  __device__ __forceinline__ C ScoreOf(const StowedPack<T, N>& held) const {
-    return MaxOf<C>(held.Get()) * rows.scale;
-  }
-  // The scores less max.
-  template <int N>
-  __device__ __forceinline__ Pack<C, N> Less(const StowedPack<T, N>& held, C max) const {
-    Pack<C, N> v = ConvertPack<C>(held.Get());
-#pragma unroll
-    for (C& e : v.v) e = e * rows.scale - max;
-    return v;
-  }
   template <class Held>
   __device__ __forceinline__ auto Exponentials(const Held& held, const Total& total) const {
-    auto e = Less(held, total.max);
+    auto e = scores.Less(held, total.max);
 #pragma unroll
     for (C& v : e.v) {
-      if constexpr (kBase2) {
+      if constexpr (Scores::kBase2) {
         v = Exp2(v);
       } else {
         v = ExpNonPositive(v);
@@ -231,15 +312,15 @@ struct KeptMaskRow {
     if constexpr (kReplaced) {
       auto e = FilledPack<N>(C(0));
       if (visible) e = Exponentials(held, total);
-      rows.y.template Store<N>(row, col, Times(e, total.gain));
+      scores.y.template Store<N>(row, col, Times(e, total.gain));
     } else if (visible) {
-      auto v = Less(held, kBase2 ? total.max - total.gain : total.max);
+      auto v = scores.Less(held, Scores::kBase2 ? total.max - total.gain : total.max);
 #pragma unroll
-      for (C& e : v.v) e = Exp2(kBase2 ? e : fmaf(e, kLog2E, total.gain));
-      rows.y.template Store<N>(row, col, v);
+      for (C& e : v.v) e = Exp2(Scores::kBase2 ? e : fmaf(e, kLog2E, total.gain));
+      scores.y.template Store<N>(row, col, v);
     } else {
       // Not a value of the same store: it would be merged as elements, not as words.
-      rows.y.template Store<N>(row, col, FilledPack<N>(Exp2(MinusInfinity<C>() + total.gain)));
+      scores.y.template Store<N>(row, col, FilledPack<N>(Exp2(MinusInfinity<C>() + total.gain)));
     }
   }
 };

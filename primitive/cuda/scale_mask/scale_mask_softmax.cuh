@@ -37,6 +37,8 @@ struct ScaleMaskPolicy {
   static constexpr int kShortColumns = 144,
                        kColumns = 1088;  // column by column, of 16 bits or more
   static constexpr int kPlainPacks = 96, kFormedPacks = 256;
+  // Beyond so many, rows under additive masks of 16 bits and those masks wait as they lie in memory.
+  static constexpr int kAddedPacks = 384;
 };
 
 // Blocks that hold whole rows. Doubles need registers for their exponential besides.
@@ -158,7 +160,14 @@ cudaError_t LaunchFormedBlocks(const A& a, int64_t rows, int64_t cols, const Dev
                 stream, a, rows, cols);
 }
 
-// Rows and masks that lie anyhow, or are wide. may_keep: whether KeptMaskRow serves.
+template <class T>
+ScaleMaskRow<T, KeptScores<T>> KeptRows(const MaskedRows<T, uint32_t>& rows) {
+  KeptScores<T> scores{rows};
+  if (scores.kBase2) scores.scale *= kLog2E;
+  return {scores};
+}
+
+// Rows and masks that lie anyhow, or are wide. may_keep: whether KeptScores serve.
 template <class T>
 cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
                             bool may_keep, const DeviceLimits& limits, cudaStream_t stream,
@@ -173,11 +182,13 @@ cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, 
   const bool keep = every.type == MaskType::kNone
                         ? packs > P::kPlainPacks
                         : packs > P::kFormedPacks && (kShort || IsWhole(every, cols));
-  if (may_keep && keep) {
-    return LaunchRows(KeptMaskRow<T>::Of(every), rows, cols, limits, stream, workspace);
-  }
+  if (may_keep && keep) return LaunchRows(KeptRows(every), rows, cols, limits, stream, workspace);
   if constexpr (kShort) {
     if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, rows, cols, stream);
+    if (every.type == MaskType::kOwn && packs > P::kAddedPacks) {
+      return LaunchRows(ScaleMaskRow<T, AddedScores<T>>{{every}}, rows, cols, limits, stream,
+                        workspace);
+    }
   }
   return LaunchFormedBlocks(Formed{every}, rows, cols, limits, stream);
 }
@@ -186,7 +197,7 @@ cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, 
 
 template <class T>
 size_t ScaleMaskWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
-  const size_t forward = RowWorkspaceBytes<KeptMaskRow<T>>(rows, cols, limits);
+  const size_t forward = RowWorkspaceBytes<ScaleMaskRow<T, KeptScores<T>>>(rows, cols, limits);
   const size_t backward = RowWorkspaceBytes<ScaleMaskBackwardRow<T>>(rows, cols, limits);
   return forward > backward ? forward : backward;
 }
@@ -209,9 +220,8 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
   const bool may_keep = is_scale && (rows.type == MaskType::kNone || rows.type == MaskType::kBool);
   if (IsWhole(rows, p.cols)) {
     const FormedMaskRow<T, uint32_t, true> formed{rows};
-    const cudaError_t error =
-        may_keep ? LaunchWholeMasked(KeptMaskRow<T>::Of(rows), p.rows, p.cols, stream)
-                 : LaunchWholeMasked(formed, p.rows, p.cols, stream);
+    const cudaError_t error = may_keep ? LaunchWholeMasked(KeptRows(rows), p.rows, p.cols, stream)
+                                       : LaunchWholeMasked(formed, p.rows, p.cols, stream);
     if (error != kNotServed) return error;
   }
   return LaunchAnyMasked(rows, p.rows, p.cols, may_keep, limits, stream, workspace);
