@@ -127,8 +127,8 @@ cudaError_t LaunchPutLast(const ScatterRun& run, cudaStream_t stream) {
 }
 
 // A warp holds a column of the result, or a part of it, in shared memory and goes through the
-// column's elements in their order, 32 at a time. Of those of them that meet in a place the last
-// one stays, or they are added one after the other, so that the sums are those of one thread.
+// column's elements in their order, 32 at a time. Of those that meet in a place the last one stays,
+// or they are added one after the other, so that the sums are those of one thread.
 template <class T>
 struct HeldColumns {
   Strided<3> g;
@@ -180,31 +180,52 @@ struct HeldElements {
   }
   template <class Store>
   __device__ __forceinline__ void GoTo(T* held, int64_t left) const {
-    const auto lane = static_cast<unsigned>(Lane());
 #pragma unroll
     for (int step = 0; step < kHeldSteps; ++step) {
       if (step * 32 >= left) break;
-      const unsigned peers = __match_any_sync(kAllLanes, place[step]);
-      if constexpr (std::is_same_v<Store, Put>) {
-        const bool last = (peers >> lane) == 1;
-        if (last && place[step] >= 0) held[place[step]] = value[step];
-        __syncwarp();
+      T* const to = place[step] >= 0 ? held + place[step] : nullptr;
+      T before = to && !std::is_same_v<Store, Put> ? *to : T(0.0f);
+      if (Meet(to)) {
+        before = InTurn<Store>(place[step], before, value[step]);
       } else {
-        const int before = __popc(peers & ((1u << lane) - 1));
-        int turn = 0;
-        do {
-          if (before == turn && place[step] >= 0) {
-            held[place[step]] = Store{}(held[place[step]], value[step]);
-          }
-          __syncwarp();
-          ++turn;
-        } while (__any_sync(kAllLanes, before >= turn));
+        before = Store{}(before, value[step]);
       }
+      if (to) *to = before;
+      __syncwarp();
     }
   }
 
  private:
   __device__ static int Lane() { return static_cast<int>(threadIdx.x % 32); }
+  // Whether lanes go to one place: each leaves its number there, and of two one finds the other's.
+  // A warp that matches 32 different places takes several times as long.
+  __device__ __forceinline__ static bool Meet(T* to) {
+    using Mark = std::conditional_t<sizeof(T) == 1, uint8_t,
+                                    std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>>;
+    auto* mark = reinterpret_cast<volatile Mark*>(to);
+    const auto own = static_cast<Mark>(Lane());
+    __syncwarp();
+    if (to) *mark = own;
+    __syncwarp();
+    const bool lost = to && *mark != own;
+    return __any_sync(kAllLanes, lost) != 0;
+  }
+  // What is in a place after the elements of all lanes that go there, the lowest lane's first.
+  template <class Store>
+  __device__ __noinline__ static T InTurn(int place, T before, T value) {
+    const unsigned peers = __match_any_sync(kAllLanes, place);
+    if constexpr (std::is_same_v<Store, Put>) {
+      return static_cast<T>(__shfl_sync(kAllLanes, value, 31 - __clz(static_cast<int>(peers))));
+    }
+    unsigned rest = peers;
+    do {
+      const int from = rest ? __ffs(static_cast<int>(rest)) - 1 : 0;
+      const auto other = static_cast<T>(__shfl_sync(kAllLanes, value, from));
+      if (rest) before = Store{}(before, other);
+      rest &= rest - 1;
+    } while (__any_sync(kAllLanes, rest != 0));
+    return before;
+  }
   // The elements from this lane's first one on.
   __device__ static int Count(int64_t left) {
     constexpr int kStep = 32 * kHeldSteps;
