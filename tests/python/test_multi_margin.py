@@ -20,8 +20,11 @@ def expected(x, t, p, margin):
     return terms.sum(1) / x.shape[1], slopes / x.shape[1]
 
 
-# Around a pack, a warp's packs, and the 1024 classes from which on CUDA has a block for a row.
-@pytest.mark.parametrize("classes", [1, 2, 7, 8, 9, 255, 256, 257, 1023, 1024, 1025, 5000])
+# Around a pack, a warp's packs, and the 1024 classes from which on CUDA has a block for a row;
+# 1000 and 8200 are more than the four packs that a lane of a warp or of a block reads at a time.
+@pytest.mark.parametrize(
+    "classes", [1, 2, 7, 8, 9, 255, 256, 257, 1000, 1023, 1024, 1025, 5000, 8200]
+)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("p", [1, 2])
 def test_rows(classes, dtype, p, device):

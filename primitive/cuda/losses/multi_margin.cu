@@ -32,18 +32,25 @@ struct MultiMarginRun {
   __device__ C Slope(C over) const { return over == C(0) ? C(0) : squared ? 2 * over : C(1); }
 };
 
-// f(j, pack) for packs of the row, shared out to the group; the last elements one by one.
+// f(j, pack) for packs of the row, shared out to the group, several asked for before the first is
+// waited for; the last elements one by one.
 template <class T, class Group, class F>
 __device__ __forceinline__ void ForRow(const Group& group, const T* row, int64_t classes, F&& f) {
-  constexpr int N = kPackSize<T>;
-  const int64_t whole = classes / N * N;
+  constexpr int N = kPackSize<T>, K = 4;
+  const int64_t whole = classes / N * N, step = int64_t{group.size()} * N;
+  int64_t j = int64_t{group.rank()} * N;
+  if (IsAlignedFor<uint4>(row)) {
+    for (; j + (K - 1) * step < whole; j += K * step) {
+      Pack<T, N> packs[K];
+#pragma unroll
+      for (int k = 0; k < K; ++k) packs[k] = LoadAlignedPack<N>(row + j + k * step);
+#pragma unroll
+      for (int k = 0; k < K; ++k) f(j + k * step, packs[k]);
+    }
+  }
 #pragma unroll 2
-  for (int64_t j = int64_t{group.rank()} * N; j < whole; j += int64_t{group.size()} * N) {
-    f(j, LoadPack<N>(row + j));
-  }
-  for (int64_t j = whole + group.rank(); j < classes; j += group.size()) {
-    f(j, LoadPack<1>(row + j));
-  }
+  for (; j < whole; j += step) f(j, LoadPack<N>(row + j));
+  for (j = whole + group.rank(); j < classes; j += group.size()) f(j, LoadPack<1>(row + j));
 }
 
 // Which of N elements is the target's, `ahead` of the first; -1: none.
