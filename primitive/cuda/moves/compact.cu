@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(kScanThreads) OffsetsKernel(int64_t tiles, int
   if (threadIdx.x == 0) counts[tiles] = before;
 }
 
-// f(i, held, k): element i, whether it holds, and how many before it do. f.Rest(k): there is no
-// k-th that holds.
+// Of element i, whether it holds, and how many before it do: f.Put(i, held, k, f.Get(i, held, k)).
+// So many as F::kGot are got before the first is put. f.Rest(k): there is no k-th that holds.
 template <class M, class F>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     HandOnKernel(int64_t n, int64_t tiles, const M* mask, const int64_t* offsets,
@@ -117,12 +117,23 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
     }
     __syncthreads();
     const int64_t offset = offsets[tile];
+    const auto number = [&](int round) {
+      return offset + first[round * kWarps + warp] + __popc(held[round] & ((1u << lane) - 1));
+    };
 #pragma unroll
-    for (int round = 0; round < kRounds; ++round) {
-      const int64_t i = tile * kTile + round * kElementwiseThreads + threadIdx.x;
-      const int earlier = __popc(held[round] & ((1u << lane) - 1));
-      if (i < n) {
-        f(i, (held[round] >> lane & 1) != 0, offset + first[round * kWarps + warp] + earlier);
+    for (int begin = 0; begin < kRounds; begin += F::kGot) {
+      typename F::Value got[F::kGot];
+#pragma unroll
+      for (int k = 0; k < F::kGot; ++k) {
+        const int round = begin + k;
+        const int64_t i = tile * kTile + round * kElementwiseThreads + threadIdx.x;
+        if (i < n) got[k] = f.Get(i, (held[round] >> lane & 1) != 0, number(round));
+      }
+#pragma unroll
+      for (int k = 0; k < F::kGot; ++k) {
+        const int round = begin + k;
+        const int64_t i = tile * kTile + round * kElementwiseThreads + threadIdx.x;
+        if (i < n) f.Put(i, (held[round] >> lane & 1) != 0, number(round), got[k]);
       }
     }
     __syncthreads();
@@ -166,7 +177,10 @@ struct WritePlace {
     }
     if (ndim > 0) to[0] = static_cast<int64_t>(i);
   }
-  __device__ void operator()(int64_t i, bool held, int64_t k) const {
+  static constexpr int kGot = 1;
+  struct Value {};
+  __device__ Value Get(int64_t, bool, int64_t) const { return {}; }
+  __device__ void Put(int64_t i, bool held, int64_t k, Value) const {
     if (!held || k >= count) return;
     if (i < (int64_t{1} << 31)) {
       Write(static_cast<uint32_t>(i), y + k * ndim);
@@ -184,8 +198,11 @@ struct TakeElement {
   const T* x;
   int64_t count;
   T* y;
-  __device__ void operator()(int64_t i, bool held, int64_t k) const {
-    if (held && k < count) y[k] = x[i];
+  static constexpr int kGot = 8;
+  using Value = T;
+  __device__ T Get(int64_t i, bool held, int64_t) const { return held ? x[i] : T(0); }
+  __device__ void Put(int64_t, bool held, int64_t k, T value) const {
+    if (held && k < count) y[k] = value;
   }
   __device__ void Rest(int64_t k) const { y[k] = T(0); }
 };
@@ -196,9 +213,12 @@ struct PutElement {
   const T* src;
   int64_t count;
   T* y;
-  __device__ void operator()(int64_t i, bool held, int64_t k) const {
-    y[i] = held && k < count ? src[k] : x[i];
+  static constexpr int kGot = 4;  // with 8, registers would be spilled
+  using Value = T;
+  __device__ T Get(int64_t i, bool held, int64_t k) const {
+    return held && k < count ? src[k] : x[i];
   }
+  __device__ void Put(int64_t i, bool, int64_t, T value) const { y[i] = value; }
   __device__ void Rest(int64_t) const {}
 };
 
