@@ -3,10 +3,15 @@
 // The reducers of exponentials and of distances from the mean.
 #pragma once
 
+#include "primitive/cuda/functions/float_math.cuh"
 #include "primitive/cuda/reduce/extremes.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
+
+// e^x of a term beside one that is 1, or infinite: its error is below 2^-21 of that.
+__device__ __forceinline__ float ExpOfTerm(float x) { return fast::Exp2(x * fast::kLog2E); }
+__device__ __forceinline__ double ExpOfTerm(double x) { return exp(x); }
 
 // log(sum(exp(x))): the largest x, and the sum of exp(x - largest). An infinite largest x shifts
 // nothing, so that exp is 0 or infinite.
@@ -21,7 +26,7 @@ struct LogSumExpReducer {
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
   __device__ __forceinline__ void Add(State& s, A v, A, int64_t) const {
-    s = Merge(s, {v, exp(v - Shift(v))});
+    s = Merge(s, {v, ExpOfTerm(v - Shift(v))});
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
@@ -32,7 +37,7 @@ struct LogSumExpReducer {
     for (int k = 0; k < K; ++k) {
       A part(0);
 #pragma unroll
-      for (int i = 0; i < N; ++i) part += exp(ConvertTo<A>(x[k].v[i]) - shift);
+      for (int i = 0; i < N; ++i) part += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - shift);
       sum += part;
     }
     s = Merge(s, {max, sum});
@@ -46,7 +51,7 @@ struct LogSumExpReducer {
       const A max = ConvertTo<A>(most.v[i]), shift = Shift(max);
       A sum(0);
 #pragma unroll
-      for (int k = 0; k < K; ++k) sum += exp(ConvertTo<A>(x[k].v[i]) - shift);
+      for (int k = 0; k < K; ++k) sum += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - shift);
       s[i] = Merge(s[i], {max, sum});
     }
   }
@@ -55,7 +60,7 @@ struct LogSumExpReducer {
     const A max = Further<true>(a.max, b.max), shift = Shift(max);
     const bool a_stays = Shift(a.max) == shift;
     const A stays = a_stays ? a.sum : b.sum, moves = a_stays ? b.sum : a.sum;
-    const A scale = exp(Shift(a_stays ? b.max : a.max) - shift);
+    const A scale = ExpOfTerm(Shift(a_stays ? b.max : a.max) - shift);
     return {max, stays + (moves == A(0) ? A(0) : moves * scale)};
   }
   template <class In>
