@@ -67,10 +67,11 @@ target_compile_features(ofl_cuda_kernels INTERFACE cxx_std_17)
 install(TARGETS ofl_cuda_kernels EXPORT cuda_kernelsTargets)
 install(DIRECTORY primitive/cuda DESTINATION include/primitive COMPONENT cpp
         FILES_MATCHING PATTERN "*.cuh" PATTERN "*.h")
-install(FILES primitive/activation_kinds.h primitive/adam_math.h primitive/loss_kinds.h
-              primitive/loss_math.h primitive/multi_tensor_math.h primitive/op_kinds.h
-              primitive/ordered_keys.h primitive/random_kinds.h primitive/rank_kinds.h
-              primitive/reduce_kinds.h primitive/reduce_shape.h primitive/remap_kinds.h
+install(FILES primitive/activation_kinds.h primitive/adam_math.h primitive/float_log.h
+              primitive/loss_kinds.h primitive/loss_math.h primitive/multi_tensor_math.h
+              primitive/op_kinds.h primitive/ordered_keys.h primitive/random_kinds.h
+              primitive/rank_kinds.h primitive/reduce_kinds.h primitive/reduce_shape.h
+              primitive/remap_kinds.h
         DESTINATION include/primitive COMPONENT cpp)
 
 # And all of them in one file, where there is a Python to write it.

@@ -7,9 +7,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "oneflow_lite/core/philox.h"
+#include "primitive/float_log.h"
 
 namespace oneflow_lite {
 
@@ -63,50 +63,13 @@ OFL_HOST_DEVICE float NearReciprocalRoot(float x) {
 #endif
 }
 
-// Whole numbers below 2^22 in the last bits of kWhole + them: conversions without the unit that
-// converts, of which the device has few.
-inline constexpr float kWhole = 12582912.0f;  // 1.5 2^23
-
-OFL_HOST_DEVICE uint32_t WordOf(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
-OFL_HOST_DEVICE float FloatOf(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof(x));
-  return x;
-}
-
-// w = m 2^exponent, m in [sqrt(1/2), sqrt(2)).
-struct Scaled {
-  float m, exponent;
-};
-OFL_HOST_DEVICE Scaled ScaledOf(float w) {
-  constexpr uint32_t kLowest = 0x3f3504f3u;  // sqrt(1/2)
-  const auto exponent = static_cast<uint32_t>(static_cast<int32_t>(WordOf(w) - kLowest) >> 23);
-  return {FloatOf(WordOf(w) - (exponent << 23)), FloatOf(WordOf(kWhole) + exponent) - kWhole};
-}
-
-// log(w) of a float w in [2^-24, 1], within 1.3 units in the last place.
-OFL_HOST_DEVICE float LogOf(float w) {
-  const Scaled scaled = ScaledOf(w);
-  const float f = scaled.m - 1.0f;
-  float p = fmaf(f, 0.0874000862f, -0.143096641f);
-  p = fmaf(p, f, 0.149168193f);
-  p = fmaf(p, f, -0.16570048f);
-  p = fmaf(p, f, 0.199621558f);
-  p = fmaf(p, f, -0.250017852f);
-  p = fmaf(p, f, 0.333339483f);
-  p = fmaf(p, f, -0.499999911f);
-  return fmaf(scaled.exponent, 0.693147182f, fmaf(f * f, p, f));
-}
-// The same within some units in the last place: for results of 16 bits.
+// log(w) of a float w in [2^-24, 1] within some units in the last place: for results of 16 bits.
 OFL_HOST_DEVICE float NearLogOf(float w) {
-  const Scaled scaled = ScaledOf(w);
-  const float s = (scaled.m - 1.0f) * NearReciprocal(scaled.m + 1.0f), z = s * s;
+  const uint32_t bits = ExponentBits(w);
+  const float m = AsFloat(AsBits(w) - bits);
+  const float s = (m - 1.0f) * NearReciprocal(m + 1.0f), z = s * s;
   const float p = fmaf(z, fmaf(z, fmaf(z, 2.0f / 7, 2.0f / 5), 2.0f / 3), 2.0f);
-  return fmaf(scaled.exponent, 0.693147181f, s * p);
+  return fmaf(ExponentIn(bits), 0.693147181f, s * p);
 }
 
 // v as quarters of a turn: the nearest whole number of them and what is left, in [-1/2, 1/2],
@@ -116,17 +79,17 @@ struct Turn {
   float rest;
 
   OFL_HOST_DEVICE explicit Turn(float v) {
-    const float turns = 4.0f * v, shifted = turns + kWhole;
-    quarter = WordOf(shifted);
-    rest = turns - (shifted - kWhole);
+    const float turns = 4.0f * v, shifted = turns + kRounder;
+    quarter = AsBits(shifted);
+    rest = turns - (shifted - kRounder);
   }
   // Of the sine and cosine of the rest: those of the whole.
   OFL_HOST_DEVICE bool swaps() const { return (quarter & 1) != 0; }
   OFL_HOST_DEVICE float SignedCosine(float x) const {
-    return FloatOf(WordOf(x) ^ ((quarter + 1) << 30 & 0x80000000u));
+    return AsFloat(AsBits(x) ^ ((quarter + 1) << 30 & 0x80000000u));
   }
   OFL_HOST_DEVICE float SignedSine(float x) const {
-    return FloatOf(WordOf(x) ^ (quarter << 30 & 0x80000000u));
+    return AsFloat(AsBits(x) ^ (quarter << 30 & 0x80000000u));
   }
 };
 
@@ -134,7 +97,7 @@ struct Turn {
 // v, multiples of 2^-24, to two normals, within 2 units in the last place. The radius, the sine and
 // the cosine are sums of a float and a small rest.
 OFL_HOST_DEVICE void BoxMullerInFloats(float& u, float& v) {
-  const float x = -2.0f * LogOf(1.0f - u);
+  const float x = -2.0f * LogOfNormal(1.0f - u);
   const float over = x > 0.0f ? NearReciprocalRoot(x) : 0.0f;
   const float r = x * over, r_rest = fmaf(-r, r, x) * (0.5f * over);
   const Turn turn(v);

@@ -10,11 +10,7 @@
 
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define OFL_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define OFL_HOST_DEVICE inline
-#endif
+#include "oneflow_lite/core/host_device.h"
 
 namespace oneflow_lite {
 

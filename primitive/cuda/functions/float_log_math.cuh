@@ -9,31 +9,11 @@ namespace oneflow_lite {
 namespace cuda {
 namespace fast {
 
-inline constexpr float kLn2 = 0.693147182f;
-inline constexpr uint32_t kRootHalf = 0x3f3504f3u;  // the bits of sqrt(1/2)
-
-// 2^k of a normal number 2^k m, sqrt(1/2) <= m < sqrt(2), in the place of a float's exponent.
-OFL_HOST_DEVICE uint32_t ExponentBits(float x) { return (AsBits(x) - kRootHalf) & 0xff800000u; }
-OFL_HOST_DEVICE float ExponentIn(uint32_t bits) {
-  return AsFloat(AsBits(kRounder) + static_cast<uint32_t>(static_cast<int32_t>(bits) >> 23)) -
-         kRounder;
-}
-// log(1 + f) + k log(2), sqrt(1/2) <= 1 + f < sqrt(2).
-OFL_HOST_DEVICE float LogOf(float f, float k) {
-  float sum = Fma(0.0874000862f, f, -0.143096641f);
-  sum = Fma(sum, f, 0.149168193f);
-  sum = Fma(sum, f, -0.16570048f);
-  sum = Fma(sum, f, 0.199621558f);
-  sum = Fma(sum, f, -0.250017852f);
-  sum = Fma(sum, f, 0.333339483f);
-  sum = Fma(sum, f, -0.499999911f);
-  return Fma(k, kLn2, Fma(f * f, sum, f));
-}
-// log(x) of normal numbers.
-OFL_HOST_DEVICE float LogOfNormal(float x) {
-  const uint32_t bits = ExponentBits(x);
-  return LogOf(AsFloat(AsBits(x) - bits) - 1.0f, ExponentIn(bits));
-}
+using oneflow_lite::ExponentBits;
+using oneflow_lite::ExponentIn;
+using oneflow_lite::kLn2;
+using oneflow_lite::LogOf;
+using oneflow_lite::LogOfNormal;
 
 // 2^64 log(1 + e) of scaled = 2^64 e, 0 <= e <= 1.
 OFL_HOST_DEVICE float ScaledLog1p(float scaled) {

@@ -11,9 +11,9 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "primitive/cuda/functions/tags.h"
+#include "primitive/float_log.h"
 
 #ifndef OFL_APPROXIMATE
 #define OFL_APPROXIMATE(exact) static_cast<float>(exact)
@@ -23,16 +23,9 @@ namespace oneflow_lite {
 namespace cuda {
 namespace fast {
 
-OFL_HOST_DEVICE float AsFloat(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof(x));
-  return x;
-}
-OFL_HOST_DEVICE uint32_t AsBits(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof(bits));
-  return bits;
-}
+using oneflow_lite::AsBits;
+using oneflow_lite::AsFloat;
+using oneflow_lite::kRounder;
 
 // 1 / x within 1 ulp; 0 beyond 2^126, and infinity below 2^-126.
 OFL_HOST_DEVICE float Reciprocal(float x) {
@@ -120,8 +113,6 @@ OFL_HOST_DEVICE double Product(double a, double b) {
 #endif
 }
 
-// The integer next to x in the lowest bits of a float, to which `bias` has been added.
-inline constexpr float kRounder = 12582912.0f;  // 1.5 2^23
 inline constexpr float kLog2E = 1.44269502f, kLog2ERest = 1.92596299e-8f;
 inline constexpr float kScale = 18446744073709551616.0f, kUnscale = 1 / kScale;  // 2^64
 // 2^j of AsBits(x + (kRounder + 127)), j = rint(x).

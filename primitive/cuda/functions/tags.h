@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a function object tells the kernel of elementwise functions (elementwise/pass.cuh). Includes
-// nothing, so that NVRTC reads it too.
+// What a function object tells the kernel of elementwise functions (elementwise/pass.cuh). NVRTC
+// reads it too.
 #pragma once
+
+#include "oneflow_lite/core/host_device.h"
 
 // OFL_CALLED: of what is rare, and long.
 #ifdef __CUDACC__
-#define OFL_HOST_DEVICE __host__ __device__ __forceinline__
 #define OFL_CALLED __host__ __device__ __noinline__ inline
 #else
-#define OFL_HOST_DEVICE inline
 #define OFL_CALLED inline
 #endif
 

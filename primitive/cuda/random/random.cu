@@ -16,7 +16,7 @@ namespace {
 constexpr double kLeastLog = 2.98023223876953125e-8;
 template <bool kNear>
 __device__ __forceinline__ float MinusLog(float u) {
-  const float y = -(kNear ? NearLogOf(1.0f - u) : LogOf(1.0f - u));
+  const float y = -(kNear ? NearLogOf(1.0f - u) : LogOfNormal(1.0f - u));
   return fmaxf(y, static_cast<float>(kLeastLog));
 }
 template <bool kNear>
