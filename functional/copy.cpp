@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/copy.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "functional/global.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
+#include "oneflow_lite/framework/output_layout.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -14,6 +18,29 @@ namespace {
 StatusOr<Tensor> CallCast(const Tensor& x, DType dtype) {
   static const OpExpr& op = OpBuilder("cast").Input("in").Output("out").Attr("dtype").Get();
   return Call(op, {x}, {dtype});
+}
+
+// The dims of a tensor as they lie in memory, outermost first; none where that is their order.
+Dims OrderInMemory(const Tensor& x) {
+  if (x.is_contiguous() || GlobalOf(x)) return {};
+  const Dims strides = StridesLike(absl::MakeConstSpan(&x, 1), x.shape());
+  if (strides.empty()) return {};
+  Dims order(x.ndim());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+// A cast of which the result lies as x does, as that of an elementwise function.
+StatusOr<Tensor> CastAsItLies(const Tensor& x, DType dtype) {
+  const Dims order = OrderInMemory(x);
+  if (order.empty()) return CallCast(x, dtype);
+  Dims back(order.size(), 0);
+  for (size_t d = 0; d < order.size(); ++d) back[order[d]] = static_cast<int64_t>(d);
+  OFL_ASSIGN_OR_RETURN(Tensor dense, Permute(x, order));
+  OFL_ASSIGN_OR_RETURN(Tensor y, CallCast(dense, dtype));
+  return Permute(y, back);
 }
 
 StatusOr<Tensor> ToDevice(const Tensor& x, Device device) {
@@ -41,7 +68,7 @@ StatusOr<Tensor> To(const Tensor& x, std::optional<Device> device, std::optional
   const bool move = device && *device != x.device();
   Tensor y = x;
   if (dtype && *dtype != x.dtype()) {
-    OFL_ASSIGN_OR_RETURN(y, CallCast(y, *dtype));
+    OFL_ASSIGN_OR_RETURN(y, move ? CallCast(y, *dtype) : CastAsItLies(y, *dtype));
   } else if (copy && !move) {
     return Clone(x);
   }
@@ -70,7 +97,9 @@ OFL_REGISTER_FUNCTION("detach(Tensor(a) input) -> Tensor", Detach, kMethod,
                       "The same data outside autograd.");
 OFL_REGISTER_FUNCTION(
     "to(Tensor self, Device? device=None, dtype? dtype=None, bool copy=False) -> Tensor", To,
-    kMethodOnly, "The tensor on a device and in a dtype; itself where nothing changes.");
+    kMethodOnly,
+    "The tensor on a device and in a dtype; itself where nothing changes. In another dtype on the "
+    "same device its dims lie as they did.");
 OFL_REGISTER_FUNCTION("copy_(Tensor(a!) self, Tensor src) -> Tensor", CopyInto, kMethodOnly,
                       "Copies src into self in place, broadcast and cast.");
 

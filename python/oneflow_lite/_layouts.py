@@ -20,7 +20,9 @@ class layout(_Name):
 
 
 class memory_format(_Name):
-    """The order of a copy's elements: row by row, whichever of the two names is given."""
+    """The order of a copy's elements: row by row, whichever of the two names is given. Casts alone
+    leave the dims' order in memory as it is, but for ``contiguous_format``.
+    """
 
 
 strided = layout("strided")

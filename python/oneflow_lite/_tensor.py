@@ -16,7 +16,7 @@ from oneflow_lite import (
 )
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import complete
-from oneflow_lite._layouts import strided
+from oneflow_lite._layouts import contiguous_format, strided
 from oneflow_lite._named_errors import named, renamed
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._tensor_repr import tensor_repr
@@ -31,7 +31,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     ``x.to(device)``, ``x.to(dtype)``, ``x.to(device, dtype)``, ``x.to(like)``; each with
     ``copy=True`` for a copy in any case. ``non_blocking``, by place the one before, is taken and
-    means nothing: copies are ordered by the stream. So is ``memory_format``.
+    means nothing: copies are ordered by the stream. Another dtype leaves the dims' order in memory
+    as it is, but for ``memory_format=contiguous_format``.
 
     Parameters
     ----------
@@ -48,14 +49,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         The device is not there.
     """
     kwargs.pop("non_blocking", None)
-    kwargs.pop("memory_format", None)  # there is one
+    layout = kwargs.pop("memory_format", None)
     if args and isinstance(args[0], Tensor):
         args = (args[0].device, args[0].dtype, *args[1:])
     elif args and isinstance(args[0], dtype | type):
         args = (None, *args)
     if len(args) > 2:  # then come non_blocking and copy
         args = (*args[:2], *args[3:])
-    return _to(self, *args, **kwargs)
+    result = _to(self, *args, **kwargs)
+    return result.contiguous() if layout is contiguous_format else result
 
 
 def cpu(self: Tensor) -> Tensor:
@@ -101,7 +103,8 @@ def format_number(self: Tensor, spec: str) -> str:
 
 def _cast(name: str, target: dtype) -> Any:
     def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        return _to(self, None, target)
+        result = _to(self, None, target)
+        return result.contiguous() if memory_format is contiguous_format else result
 
     cast.__name__, cast.__qualname__ = name, f"Tensor.{name}"
     cast.__doc__ = f"The tensor as {target.name}; itself where it is so already."

@@ -60,6 +60,25 @@ def test_one_operand(name, device):
     np.testing.assert_array_equal(host(y), np.sqrt(values.astype(np.float32)))
 
 
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_casts(name, device):
+    """One launch, whose result lies as that of another function of one operand."""
+    for dtype, to in itertools.permutations(("float16", "float32", "int32"), 2):
+        x, values = operands(name, dtype, device)
+        with flow.profiler.profile() as seen:
+            y = x.to(getattr(flow, to))
+        assert [s.calls for s in seen.stats() if s.name == "cast"] == [1]
+        np.testing.assert_array_equal(host(y), values)
+        assert y.stride() == (-x).stride() and y.shape == x.shape
+        dense = x.to(getattr(flow, to), memory_format=flow.contiguous_format)
+        assert dense.is_contiguous() and dense.tolist() == y.tolist()
+    x, _ = operands(name, "float32", device)
+    x.requires_grad_()
+    y = x.to(flow.float64)
+    (y * y).sum().backward()
+    np.testing.assert_array_equal(host(x.grad), 2 * host(x))
+
+
 @pytest.mark.parametrize("first", LAYOUTS)
 def test_two_operands(first, device):
     for second, dtypes in itertools.product(LAYOUTS, [("float16",) * 2, ("float32", "float16")]):
