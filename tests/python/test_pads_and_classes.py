@@ -99,7 +99,17 @@ def test_one_hot_of_many(count, device):
 
 
 @pytest.mark.parametrize(
-    "classes, count", [([0, 3], 3), ([-1, 0], 3), ([-1], -1), ([-7, 2], -1), ([0], 0), ([0], -3)]
+    "classes, count",
+    [
+        ([0, 3], 3),
+        ([0, 1, 2, 3], 3),
+        ([-1, 0], 3),
+        ([1, -1, 0], 2),
+        ([-1], -1),
+        ([-7, 2], -1),
+        ([0], 0),
+        ([0], -3),
+    ],
 )
 def test_one_hot_refuses(classes, count, device):
     with pytest.raises(ValueError, match="out of range"):

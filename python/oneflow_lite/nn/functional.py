@@ -135,12 +135,20 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if tensor.is_global:
         classes = _C.arange(num_classes, device=tensor.device)
         return (tensor.unsqueeze(-1) == classes).long()
-    # A GPU writes while the bounds are on their way to the host.
-    y = _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
-    y.scatter_(-1, tensor.unsqueeze(-1), 1)
+    # A GPU writes while the bounds are on their way to the host. Rows of a small identity matrix
+    # are one pass over the result, zeros and then the 1s two.
+    if tensor.is_cuda and 0 < num_classes <= min(tensor.numel(), _ROWS_OF_IDENTITY):
+        rows = _C.eye(num_classes, dtype=int64, device=tensor.device)
+        y = _C.index_select(rows, 0, tensor.reshape(-1)).reshape(*tensor.shape, num_classes)
+    else:
+        y = _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
+        y.scatter_(-1, tensor.unsqueeze(-1), 1)
     if not tensor.is_cpu:
         _known_classes(bounds, num_classes)
     return y
+
+
+_ROWS_OF_IDENTITY = 1024  # 8 MB, of which a GPU's L2 holds several times as many
 
 
 def _known_classes(bounds: Tensor, num_classes: int) -> int:
