@@ -2,6 +2,8 @@
 //
 // The different elements, or slices, of a tensor. In order, equal ones are neighbours: the number
 // of a run of them is how many changes there are before it.
+#include <utility>
+
 #include "functional/binary.h"
 #include "functional/cat.h"
 #include "functional/compact.h"
@@ -11,9 +13,11 @@
 #include "functional/reduce.h"
 #include "functional/scan.h"
 #include "functional/searches.h"
+#include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
 #include "functional/view.h"
+#include "functional/view_dtype.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -99,11 +103,82 @@ StatusOr<TensorList> UniqueElements(const char* name, const Tensor& x, bool cons
   return TensorList{values, runs.of, runs.counts};
 }
 
+// From so many elements on it is worth asking what they are one of; more than kFewNumbers.
+constexpr int64_t kLongLine = 1 << 17;
+constexpr int64_t kFewNumbers = 1 << 16;
+
+// The first and the last number that elements of an integer dtype may be.
+StatusOr<std::pair<int64_t, int64_t>> RangeOf(const char* name, const Tensor& line) {
+  switch (line.dtype()) {
+    case DType::kUInt8:
+      return std::pair<int64_t, int64_t>{0, 255};
+    case DType::kInt8:
+      return std::pair<int64_t, int64_t>{-128, 127};
+    case DType::kInt16:
+      return std::pair<int64_t, int64_t>{-32768, 32767};
+    default: {
+      OFL_ASSIGN_OR_RETURN(TensorList ends, AMinMax(line));
+      OFL_ASSIGN_OR_RETURN(const int64_t least, ValueOf<int64_t>(name, ends[0]));
+      OFL_ASSIGN_OR_RETURN(const int64_t most, ValueOf<int64_t>(name, ends[1]));
+      return std::pair<int64_t, int64_t>{least, most};
+    }
+  }
+}
+
+// The different numbers of a long line of few that can be, in order, without a sort; undefined
+// where it is none.
+StatusOr<Tensor> FewNumbers(const char* name, const Tensor& line) {
+  static const OpExpr& op =
+      OpBuilder("presence").Input("in").Output("out").Attr("low").Attr("size").Get();
+  if (line.numel() < kLongLine || !IsIntegral(line.dtype())) return Tensor();
+  OFL_ASSIGN_OR_RETURN(const auto range, RangeOf(name, line));
+  const auto [least, most] = range;
+  if (static_cast<uint64_t>(most) - static_cast<uint64_t>(least) >= uint64_t{kFewNumbers}) {
+    return Tensor();
+  }
+  const int64_t size = most - least + 1;
+  OFL_ASSIGN_OR_RETURN(Tensor seen, Call(op, {line}, {least, size}));
+  OFL_ASSIGN_OR_RETURN(Tensor numbers,
+                       Arange(Scalar(int64_t{0}), Scalar(size), {}, DType::kInt64, line.device()));
+  OFL_ASSIGN_OR_RETURN(numbers, Add(numbers, Scalar(least)));
+  OFL_ASSIGN_OR_RETURN(numbers, MaskedSelect(numbers, seen));
+  return Cast(numbers, line.dtype());
+}
+
+StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive);
+
+// The same of a long line of 16-bit floats, whose bits are few numbers. Each NaN is an element of
+// its own: a line with one is sorted. Of zeros the first one counts.
+StatusOr<Tensor> FewFloats(const char* name, const Tensor& line) {
+  if (line.numel() < kLongLine || !IsFloating(line.dtype()) || SizeOf(line.dtype()) != 2) {
+    return Tensor();
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor bits, ViewAs(line, DType::kInt16));
+  OFL_ASSIGN_OR_RETURN(bits, FewNumbers(name, bits));
+  OFL_ASSIGN_OR_RETURN(const Tensor values, ViewAs(bits, line.dtype()));
+  OFL_ASSIGN_OR_RETURN(Tensor is_nan, Ne(values, values));
+  OFL_ASSIGN_OR_RETURN(const Tensor nans, MaskedSelect(values, is_nan));
+  if (nans.numel() > 0) return Tensor();
+  OFL_ASSIGN_OR_RETURN(Tensor sorted, UniqueValues(values, /*consecutive=*/false));
+  OFL_ASSIGN_OR_RETURN(Tensor is_zero, Eq(values, Scalar(0.0)));
+  OFL_ASSIGN_OR_RETURN(const Tensor zeros, MaskedSelect(values, is_zero));
+  if (zeros.numel() < 2) return sorted;
+  OFL_ASSIGN_OR_RETURN(is_zero, Eq(line, Scalar(0.0)));
+  OFL_ASSIGN_OR_RETURN(const Tensor place, ArgMax(is_zero));
+  OFL_ASSIGN_OR_RETURN(const Tensor first, IndexSelect(line, 0, place));
+  OFL_ASSIGN_OR_RETURN(is_zero, Eq(sorted, Scalar(0.0)));
+  return Where(is_zero, first, sorted);
+}
+
 // The different elements alone: those that differ from the one before, in order.
 StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x.Detach(), Shape{-1}));
   if (items.numel() == 0) return items;
   if (!consecutive) {
+    OFL_ASSIGN_OR_RETURN(Tensor few, FewNumbers("unique", items));
+    if (few.defined()) return few;
+    OFL_ASSIGN_OR_RETURN(few, FewFloats("unique", items));
+    if (few.defined()) return few;
     OFL_ASSIGN_OR_RETURN(items, InOrder(items));
   }
   OFL_ASSIGN_OR_RETURN(Tensor changes, Changes(items));

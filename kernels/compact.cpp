@@ -2,6 +2,7 @@
 #include "primitive/compact.h"
 
 #include "kernels/primitive_kernel.h"
+#include "primitive/presence.h"
 
 namespace oneflow_lite {
 namespace {
@@ -39,6 +40,16 @@ class MaskedPutKernel final : public PrimitiveKernel<Compact> {
   }
 };
 
+class PresenceKernel final : public PrimitiveKernel<Presence> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+  Status Launch(KernelContext& c) const override {
+    const Tensor &x = c.input(0), &seen = c.output(0);
+    return primitive_->Launch(c.stream(), x.numel(), x.data(), c.attr<int64_t>(0), seen.numel(),
+                              seen.data<bool>());
+  }
+};
+
 StatusOr<std::unique_ptr<BoundKernel>> BindNonzero(const BindContext& c) {
   return BindKernel<NonzeroKernel>(c, {.mask = c.inputs[0], .dtype = c.inputs[0]});
 }
@@ -46,6 +57,7 @@ StatusOr<std::unique_ptr<BoundKernel>> BindNonzero(const BindContext& c) {
 OFL_REGISTER_KERNEL({.op = "nonzero", .bind = BindNonzero});
 OFL_REGISTER_KERNEL({.op = "masked_take", .bind = BindByInput<MaskedTakeKernel>});
 OFL_REGISTER_KERNEL({.op = "masked_put", .bind = BindByInput<MaskedPutKernel>});
+OFL_REGISTER_KERNEL({.op = "presence", .bind = BindByInput<PresenceKernel>});
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -36,6 +36,21 @@ void DefineNonzero(OpDef& op) {
   };
 }
 
+void DefinePresence(OpDef& op) {
+  op.Input("in").Output("out").Attr("low", AttrType::kInt).Attr("size", AttrType::kInt);
+  op.doc = "For each whole number from `low` on whether it is an element, of `size` numbers.";
+  op.differentiable = false;
+  op.infer = [](InferContext& c) -> Status {
+    if (!IsIntegral(c.dtype(0))) {
+      return DTypeMismatch(c.op(), "in", c.dtype(0), "an integer dtype");
+    }
+    const int64_t size = c.attr<int64_t>(1);
+    if (size < 0) return BadValue(c.op(), "size", absl::StrCat(size), "at least 0");
+    c.SetOutput(0, Shape{size}, DType::kBool);
+    return OkStatus();
+  };
+}
+
 void DefineMaskedTake(OpDef& op) {
   op.Input("in").Input("mask").Output("out").Attr("count", AttrType::kInt);
   op.doc = "The first `count` elements where the mask holds; 0 where there are no more.";
@@ -77,6 +92,7 @@ void DefineMaskedPut(OpDef& op) {
 }
 
 OFL_REGISTER_OP("nonzero", DefineNonzero);
+OFL_REGISTER_OP("presence", DefinePresence);
 OFL_REGISTER_OP("masked_take", DefineMaskedTake);
 OFL_REGISTER_OP("masked_put", DefineMaskedPut);
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from numerics import ALL, FLOATS, INTEGERS, bits, flow, host, tensor
+from numerics import ALL, FLOATS, HALVES, INTEGERS, bits, flow, host, tensor
 
 # Of a row: on CUDA sorted by a warp up to 32 and 128, by a block up to 1024 and 4096, then by a
 # radix sort in memory; selected from 1025 on, in slices from 32768 on where rows are few. On the
@@ -190,7 +190,7 @@ def test_each_nan_is_unique_and_both_zeros_are_one(device):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("n", [40, 4096, 4097, 20_000])
+@pytest.mark.parametrize("n", [40, 4096, 4097, 20_000, 140_001])
 def test_the_first_zero_stands_for_all_and_every_nan_for_itself(dtype, n, device):
     a = RNG.integers(1, 9, n) * RNG.choice([-1.0, 1.0], n)
     a[5::7], a[-3:] = np.nan, -np.nan
@@ -203,6 +203,42 @@ def test_the_first_zero_stands_for_all_and_every_nan_for_itself(dtype, n, device
         numbers = values[~np.isnan(values)]
         np.testing.assert_array_equal(numbers, np.unique(a[~np.isnan(a)]))
         assert np.isnan(values[len(numbers) :]).all()
+
+
+# From 2^17 elements on those of few numbers are marked, not sorted: up to 2^16 numbers.
+@pytest.mark.parametrize("n", [(1 << 17) - 1, 1 << 17, 300_001])
+@pytest.mark.parametrize("dtype", [*INTEGERS, *HALVES])
+def test_unique_of_many_elements_of_few_numbers(dtype, n, device):
+    spans = [(1, 1), (-100, 100)]
+    if dtype in ("int32", "int64"):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        spans += [(low, low + 65_535), (high - 65_535, high), (high - 65_536, high), (low, high)]
+        spans += [(-3, 65_531), (-1, 65_536)]
+    for low, high in spans:
+        low = max(low, 0) if dtype == "uint8" else low
+        a = RNG.integers(low, high, n, endpoint=True)
+        a[[7, 30]] = low, high
+        x = tensor(a, dtype, device)
+        values = x.unique()
+        assert values.dtype is x.dtype and values.tolist() == np.unique(host(x)).tolist()
+        odd = x[1:]  # begins between two boundaries
+        assert odd.unique().tolist() == np.unique(host(odd)).tolist()
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_unique_of_all_16_bit_floats(dtype, device):
+    raw = RNG.permutation(np.arange(1 << 18, dtype=np.uint32) & 0xFFFF).astype(np.uint16)
+    x = flow.tensor(raw.view(np.int16)).to(device).view(getattr(flow, dtype))
+    finite = x[x == x]
+    for line in (finite, finite[finite != 0], x):
+        values, numbers = host(line.unique()), host(line)
+        expected = np.unique(numbers[~np.isnan(numbers)])
+        np.testing.assert_array_equal(values[: len(expected)], expected)
+        assert np.isnan(values[len(expected) :]).all()
+        assert len(values) - len(expected) == np.isnan(numbers).sum()
+        zeros = numbers[numbers == 0]
+        if len(zeros) > 0:
+            assert np.signbit(values[values == 0])[0] == np.signbit(zeros[0])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "float16", "bfloat16"])
