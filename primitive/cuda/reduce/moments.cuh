@@ -80,7 +80,8 @@ __device__ __forceinline__ double FastQuotient(double a, double b) { return a / 
 
 // Count, mean and squared distances from it, of elements less the first one of the slice, so that a
 // mean that is large beside the spread takes no digits away. A batch has its own mean first, and is
-// merged as by Chan, Golub and LeVeque. A mean is a sum of shares: an infinite one stays.
+// merged as by Chan, Golub and LeVeque. A mean is a sum of shares: an infinite one stays. The
+// squares of a slice with an infinite element are NaN.
 template <class A>
 struct SpreadReducer {
   using Value = A;
@@ -94,7 +95,7 @@ struct SpreadReducer {
 
   __device__ __forceinline__ State Identity() const { return {A(0), A(0), A(0)}; }
   __device__ __forceinline__ void Add(State& s, A v, A shift, int64_t) const {
-    s = Merge(s, {A(1), v - shift, A(0)});
+    s = Merge(s, {A(1), v - shift, v - v});
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A shift,
