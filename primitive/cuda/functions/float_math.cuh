@@ -130,15 +130,16 @@ OFL_HOST_DEVICE float ExpTail(float r) {
   return Fma(Fma(Fma(Fma(0.0013946554f, r, 0.0083666439f), r, 0.0416662806f), r, 0.1666654255f), r,
              0.5f);
 }
-// 2^f for |f| <= 1/2 within 0.8 ulp, by a polynomial.
-OFL_HOST_DEVICE float Exp2Exactly(float f) {
+// (2^f - 1) / f for |f| <= 1/2.
+OFL_HOST_DEVICE float Exp2Share(float f) {
   float sum = Fma(0.000151966931f, f, 0.00133913045f);
   sum = Fma(sum, f, 0.00961900223f);
   sum = Fma(sum, f, 0.0555035882f);
   sum = Fma(sum, f, 0.240226433f);
-  sum = Fma(sum, f, 0.693147182f);
-  return Fma(sum, f, 1.0f);
+  return Fma(sum, f, 0.693147182f);
 }
+// 2^f for |f| <= 1/2 within 0.8 ulp.
+OFL_HOST_DEVICE float Exp2Exactly(float f) { return Fma(Exp2Share(f), f, 1.0f); }
 // ScaledExp within 0.6 ulp, by a polynomial.
 OFL_HOST_DEVICE float ScaledExpExactly(float x) {
   constexpr float kBias = kRounder + 127 + 64;

@@ -18,8 +18,9 @@ struct NormalRest {
   OFL_HOST_DEVICE explicit NormalRest(float a, float rate = kRestRate) {
     const float d = Fma(a, rate, 1.0f), n = Fma(a, rate, -1.0f);
     over = Reciprocal(d);
-    off = Fma(-n, over, Fma(-2.0f, over, 1.0f));  // n + 2 has more digits than d
-    const float rough = n * over, t = Fma(rough, off, rough);
+    const float rough = Fma(-2.0f, over, 1.0f);  // mostly exact
+    off = Fma(-n, over, rough);                  // n + 2 has more digits than d
+    const float t = Fma(-2.0f * over, off, rough);
     sum = Fma(-6.49834546e-05f, t, -0.00011611628f);
     sum = Fma(sum, t, 0.000303750043f);
     sum = Fma(sum, t, 0.000989419408f);
@@ -35,48 +36,57 @@ struct NormalRest {
     return Fma(rough, off, rough);
   }
 };
-// y 2^64 times that and e^(-a^2 rate), up to a^2 rate = 160, with what a^2 loses in rounding: rate
-// log2(e) in two parts.
+// 2^64 e^(-a^2 rate) (1 + off) = (1 + more) power, up to a^2 rate = 160, with what a^2 loses in
+// rounding: rate log2(e) in two parts.
 inline constexpr float kBell = 0.5f * kLog2E, kBellRest = 0.5f * kLog2ERest;
-OFL_HOST_DEVICE float ScaledTail(float y, const NormalRest& rest, float a, float rate,
-                                 float rate_rest) {
-  constexpr float kBias = kRounder + 127 + 64;
-  const float square = Product(a, a), lost = Fma(a, a, -square);
-  const float k = Fma(square, -rate, kBias), j = k - kBias;
-  const float less = Fma(rest.off, -kLog2E / rate, Fma(square, rate_rest / rate, lost));
-  const float f = Fma(less, -rate, Fma(square, -rate, -j));
-  return y * rest.sum * rest.over * Exp2Exactly(f) * PowerOf2(k);
-}
+struct ScaledBell {
+  float more, power;
+  OFL_HOST_DEVICE ScaledBell(float off, float a, float rate = kBell, float rate_rest = kBellRest) {
+    constexpr float kBias = kRounder + 127 + 64;
+    const float square = Product(a, a), lost = Fma(a, a, -square);
+    const float k = Fma(square, -rate, kBias), j = k - kBias;
+    const float less = Fma(off, -kLog2E / rate, Fma(square, rate_rest / rate, lost));
+    const float f = Fma(less, -rate, Fma(square, -rate, -j));
+    more = Exp2Share(f) * f;
+    power = PowerOf2(k);
+  }
+  OFL_HOST_DEVICE float Times(float y) const { return Fma(y, more, y) * power; }
+};
 // y 2^64 P(N > a)
-OFL_HOST_DEVICE float ScaledNormalTail(float y, float a) {
-  return ScaledTail(y, NormalRest(a), a, kBell, kBellRest);
+OFL_HOST_DEVICE float ScaledNormalTail(float y, const NormalRest& rest, float a) {
+  return ScaledBell(rest.off, a).Times(y * rest.sum * rest.over);
 }
 inline constexpr float kFarNormal = 14.9f;  // beyond it x P(N > x) is 0
 
 // x P(N <= x): x above 0, less |x| P(N > |x|). A zero stays as it is.
 OFL_HOST_DEVICE float Gelu(float x) {
   const float a = Smaller(fabsf(x), kFarNormal);
-  return Fma(ScaledNormalTail(a, a), -kUnscale, Larger(x, -0.0f));
+  const NormalRest rest(a);
+  const ScaledBell bell(rest.off, a);
+  const float share = rest.sum * rest.over, product = Product(a, share);
+  const float lost = Fma(a, share, -product);
+  const float tail = (product + Fma(product, bell.more, lost)) * bell.power;
+  return Fma(tail, -kUnscale, Larger(x, -0.0f));
 }
 // P(N <= x) + x e^(-x^2 / 2) / sqrt(2 pi), within 1e-6 of it, or of the sum's terms.
 OFL_HOST_DEVICE float GeluSlope(float x) {
   const float a = Smaller(fabsf(x), kFarNormal);
-  NormalRest rest(a);
-  const float value = Fma(a, -0.398942280f, rest.Value());
-  rest.sum = rest.over = 1.0f, rest.off = 0.0f;
-  const float side = ScaledTail(value, rest, a, kBell, kBellRest) * kUnscale;
+  const float value = Fma(a, -0.398942280f, NormalRest(a).Value());
+  const float side = ScaledBell(0.0f, a).Times(value) * kUnscale;
   return x > 0.0f ? 1.0f - side : side;
 }
 // P(N <= x)
 OFL_HOST_DEVICE float Ndtr(float x) {
-  const float a = Smaller(fabsf(x), kFarNormal), rest = ScaledNormalTail(1.0f, a) * kUnscale;
+  const float a = Smaller(fabsf(x), kFarNormal);
+  const float rest = ScaledNormalTail(1.0f, NormalRest(a), a) * kUnscale;
   return x > 0.0f ? 1.0f - rest : rest;
 }
 // 2 P(N > sqrt(2) x)
 OFL_HOST_DEVICE float Erfc(float x) {
   const float a = Smaller(fabsf(x), kFarNormal * 0.707106781f);
   const NormalRest at(a, kRestRateOfErfc);
-  const float rest = ScaledTail(2.0f, at, a, kLog2E, kLog2ERest) * kUnscale;
+  const float tail = ScaledBell(at.off, a, kLog2E, kLog2ERest).Times(at.sum * at.over);
+  const float rest = tail * (2.0f * kUnscale);
   return x < 0.0f ? 2.0f - rest : rest;
 }
 // The logarithm of Ndtr: near 0 a polynomial, above, log(1 - P(N > x)), below,
@@ -91,7 +101,7 @@ OFL_HOST_DEVICE float LogNdtr(float x) {
   near = Fma(Fma(near, x, 0.797884464f), x, -0.693147182f);
   if (a < 0.9f) return near;
   const NormalRest rest(Smaller(a, 1e6f));
-  const float above = ScaledTail(-kUnscale, rest, Smaller(a, kFarNormal), kBell, kBellRest);
+  const float above = ScaledNormalTail(-kUnscale, rest, Smaller(a, kFarNormal));
   const bool right = x > 0.0f;
   const float v = right ? 1.0f : Larger(rest.Value(), 0x1p-100f);
   const uint32_t bits = ExponentBits(v);
@@ -105,7 +115,9 @@ OFL_HOST_DEVICE float LogNdtr(float x) {
 OFL_HOST_DEVICE float Ndtri(float p) {
   const bool tiny = p < 0x1p-100f;
   const float product = (tiny ? p * kScale : p) * (1.0f - p);
-  const float w = Fma(LogOfNormal(product), -kLog2E, tiny ? 62.0f : -2.0f), v = w - 4.0f;
+  const uint32_t bits = ExponentBits(product);
+  const float log = LogOf(AsFloat(AsBits(product) - bits) - 1.0f, 0.0f);
+  const float w = Fma(log, -kLog2E, (tiny ? 62.0f : -2.0f) - ExponentIn(bits)), v = w - 4.0f;
   float near = Fma(-3.79542842e-10f, v, 4.47255483e-10f);
   near = Fma(near, v, 5.1855217e-08f);
   near = Fma(near, v, -4.05387567e-07f);
@@ -126,7 +138,7 @@ OFL_HOST_DEVICE float Ndtri(float p) {
   far = Fma(far, r, 0.172896862f);
   far = Fma(far, r, -0.276986271f);
   const float rough = w * over, root = Fma(Fma(-rough, rough, w), 0.5f * over, rough);
-  far = root * Fma(far, r, 1.12729263f);
+  far = Fma(root, Fma(far, r, 0.12729263f), root);
   const float x = Fma(2.0f, p, -1.0f), y = x * (w < 8.0f ? near : far);
   return p > 0.0f && p < 1.0f ? y : p == 0.0f || p == 1.0f ? x * INFINITY : NAN;
 }
