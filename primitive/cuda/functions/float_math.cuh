@@ -161,17 +161,14 @@ OFL_HOST_DEVICE float Silu(float x) {
   const float share = near * OverOneMore(e);
   return x < 0.0f ? share * e * kUnscale : share;
 }
-// x tanh(log(1 + e^x)) = x n / (n + m): with e = e^-|x|, n = e (e + 2) and m = 2 below 0, above it
-// n = 1 + 2 e and m = 2 e^2.
+// x tanh(log(1 + e^x)) with e = e^-|x|: below 0 x e (1 - e n / (n (1 + e) + 1)), n = 1 + e, above
+// it the same without the first e, n = 2 e.
 OFL_HOST_DEVICE float Mish(float x) {
   const bool below = x < 0.0f;
   const float scaled = ScaledExpExactly(Larger(-fabsf(x), kLowest)), e = scaled * kUnscale;
-  const float n = below ? scaled * (e + 2.0f) : Fma(2.0f, e, 1.0f);
-  const float d = below ? Fma(n, kUnscale, 2.0f) : Fma(2.0f * e, e, n);
-  const float over = Reciprocal(d), rough = n * over;
-  const float share = Fma(Fma(-d, rough, n), over, rough);
-  const float y = Larger(x, kLowest) * share;
-  return below ? y * kUnscale : y;
+  const float more = e + 1.0f, n = below ? more : e + e;
+  const float share = Fma(-e, n * Reciprocal(Fma(n, more, 1.0f)), 1.0f);
+  return below ? Larger(x, kLowest) * scaled * share * kUnscale : x * share;
 }
 
 // e^x - 1.
