@@ -82,6 +82,12 @@ TEST(FloatMath, Activations) {
     return v * (n / (n + (v < 0 ? 2 : 2 * e * e))) + (v != v ? v : 0);
   };
   EXPECT_LE(Worst(x, Mish, mish), 4);
+  const auto tanhshrink = [](double v) {
+    const double u = v * v;
+    const double near = v * u * (1.0 / 3 - u * (2.0 / 15 - u * (17.0 / 315 - u * 62 / 2835)));
+    return std::abs(v) < 0.01 ? near : v - std::tanh(v);
+  };
+  EXPECT_LE(Worst(x, Tanhshrink, tanhshrink), 4);
   EXPECT_LE(Worst(x, Expm1, [](double v) { return std::expm1(v); }), 3);
 }
 

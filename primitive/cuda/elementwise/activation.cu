@@ -118,6 +118,7 @@ template <class C>
 struct Tanhshrink : LongInDouble {
   explicit Tanhshrink(const ActivationNumbers&) {}
   __device__ C operator()(C x) const {
+    if constexpr (sizeof(C) == 4) return fast::Tanhshrink(x);
     const C kR[] = {C(66), C(44850), C(7438860), C(392837445), C(5499724230.0)};
     const C kQ[] = {C(66), C(45045), C(7567560), C(413513100), C(6547290750.0), C(13749310575.0)};
     if (AbsOf(x) < C(1.5)) {
