@@ -18,12 +18,20 @@ OFL_HOST_DEVICE float SincShare(float r) {
 }
 
 // Below 9/4 a polynomial times a - 2 or, one step of the recurrence away, a - 1; Stirling's series
-// beyond. Below 0 by reflection, within 2^-22 of the terms that cancel; infinite at 0 and at
-// negative integers.
+// beyond. Below 0 by the recurrence, where there are zeros, then by reflection; infinite at 0 and
+// at negative integers.
 OFL_HOST_DEVICE float Lgamma(float x) {
-  const float a = fabsf(x);
-  const bool tiny = a < 0x1p-100f, small = a < 1.25f;
-  const float log = LogOfNormal(tiny ? a * kScale : a) - (tiny ? 44.3614196f : 0.0f);
+  constexpr float kReflected = -12.5f;
+  float y = x, product = 1.0f;
+  if (x > kReflected) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (; y < 0.0f; y += 1.0f) product *= y;
+  }
+  const float a = fabsf(y), size = fabsf(a * product);
+  const bool tiny = size < 0x1p-100f, small = a < 1.25f;
+  const float log = LogOfNormal(tiny ? size * kScale : size) - (tiny ? 44.3614196f : 0.0f);
   const float w = a - (small ? 1.0f : 2.0f);
   float sum = Fma(0.000771496387f, w, 0.00104776782f);
   sum = Fma(sum, w, 0.00142157916f);
@@ -37,8 +45,8 @@ OFL_HOST_DEVICE float Lgamma(float x) {
   const float over = Reciprocal(a), u = over * over;
   const float tail = Fma(Fma(0.000605112175f, u, -0.00275412737f), u, 0.0833323523f);
   const float far = Fma(a - 0.5f, log - 1.0f, Fma(over, tail, 0.418938533f));
-  const float above = a == 0.0f ? INFINITY : a < 2.25f ? near : far;
-  if (!(x < -0x1p-30f)) return above;
+  const float above = size == 0.0f ? INFINITY : a < 2.25f ? near : far;
+  if (!(x <= kReflected)) return above;
   const float r = a < 0x1p23f ? fabsf(a - rintf(a)) : 0.0f;
   return r == 0.0f ? INFINITY : -LogOfNormal(a * r * SincShare(r)) - above;
 }
