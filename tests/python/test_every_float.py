@@ -32,7 +32,8 @@ WITHIN_4 = {
     "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
     "elu 0.75": lambda x: F.elu(x, 0.75),
     "celu 0.75": lambda x: F.celu(x, 0.75),
-    "softplus 0.75": lambda x: F.softplus(x, 0.75, 5.0),
+    # A product with 0.75 would be rounded next to the threshold.
+    "softplus 0.5": lambda x: F.softplus(x, 0.5, 5.0),
     "ndtr": special.ndtr,
     "log_ndtr": special.log_ndtr,
     "ndtri": special.ndtri,
