@@ -25,7 +25,7 @@ namespace oneflow_lite {
 namespace cuda {
 
 struct ReducePolicy {
-  static constexpr int kThreads = 256;
+  static constexpr int kThreads = 128;
   static constexpr int kBatch = 4;          // packs, or places of columns, under way in a thread
   static constexpr int kTileLanes = 16;     // along the columns, at most: 256 bytes of packs
   static constexpr int kTileBytes = 128;    // of states per thread of a tile, at most
@@ -33,7 +33,7 @@ struct ReducePolicy {
   static constexpr int kWarpUnits = 1024;   // the same where there are many results:
   static constexpr int kManyResults = 16;   // per multiprocessor
   static constexpr int kManyThreads = 512;  // per multiprocessor: a lane takes a batch, not a pack
-  static constexpr int kResident = 3;       // blocks of a multiprocessor; chunks make waves of them
+  static constexpr int kResident = 6;       // blocks of a multiprocessor; chunks make waves of them
   static constexpr int kMinPlaces = 64;     // of columns worth a chunk
 };
 

@@ -256,7 +256,7 @@ __device__ __forceinline__ void GatherPlaces(const R& r, const ReducePlan& p, co
 
 // A block per tile of columns and chunk of the places.
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kResident)
     ReduceColumnsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                         ReduceOutputs out, typename R::State* partial) {
   using State = typename R::State;
