@@ -25,10 +25,10 @@ The public names by module, with `import oneflow_lite as flow`. What has a name 
 meaning; `help(flow.softmax)` shows a signature. `scripts/what_there_is.py` writes this page from
 the package, and a test compares them.
 """
-MODULES = ["amp", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler",
-           "optim.swa_utils", "autograd", "autograd.functional", "linalg", "special", "cuda",
-           "cuda.amp", "utils", "utils.data", "utils.checkpoint", "fuse", "profiler",
-           "random"]  # fmt: skip
+MODULES = ["amp", "backends", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn",
+           "optim", "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.functional",
+           "linalg", "special", "cuda", "cuda.amp", "utils", "utils.data", "utils.checkpoint",
+           "fuse", "profiler", "random"]  # fmt: skip
 NOT = """\
 ## What is not there
 

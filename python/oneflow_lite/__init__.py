@@ -150,7 +150,7 @@ __all__ += ["placement", "sbp"]  # global tensors
 __all__ += ["are_deterministic_algorithms_enabled", "use_deterministic_algorithms"]
 __all__ += ["amp", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 __all__ += ["get_rng_state", "initial_seed", "random", "seed", "set_rng_state"]
-__all__ += ["distributed"]  # noqa: F405  (so it does)
+__all__ += ["backends", "distributed"]  # noqa: F405  (so it does)
 __all__ += ["load", "save"]  # noqa: F405  (__getattr__ brings them)
 __all__ += ["Size", "contiguous_format", "layout", "memory_format", "preserve_format", "strided"]
 __all__ += ["finfo", "get_default_dtype", "iinfo", "inf", "inference_mode", "is_complex",
@@ -174,10 +174,8 @@ def __getattr__(name: str) -> _Any:
         from oneflow_lite import _serialization
 
         return getattr(_serialization, name)
-    if name == "distributed":
-        return _importlib.import_module("oneflow_lite.distributed")
-    if name == "fuse":
-        return _importlib.import_module("oneflow_lite.fuse")
+    if name in ("backends", "distributed", "fuse"):
+        return _importlib.import_module(f"oneflow_lite.{name}")
     return _absent(name)
 
 

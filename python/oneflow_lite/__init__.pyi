@@ -12,6 +12,7 @@ from math import pi as pi
 from oneflow_lite._config import Config as _Config
 from oneflow_lite import amp as amp
 from oneflow_lite import autograd as autograd
+from oneflow_lite import backends as backends
 from oneflow_lite import cuda as cuda
 from oneflow_lite import distributed as distributed
 from oneflow_lite import fuse as fuse

@@ -64,7 +64,9 @@ ABSENT = [
     }, "nn.functional.leaky_relu with a slope that is drawn"),
     Absent("recurrent layers", {
         "": "lstm gru lstm_cell gru_cell rnn_tanh rnn_relu",
-        "nn": "RNN LSTM GRU RNNBase RNNCell RNNCellBase LSTMCell GRUCell", "nn.utils": "rnn",
+        "nn": "RNN LSTM GRU RNNBase RNNCell RNNCellBase LSTMCell GRUCell",
+        "nn.utils.rnn": "PackedSequence invert_permutation pack_padded_sequence pack_sequence "
+                        "pad_packed_sequence unpack_sequence",
     }, "nn.Transformer, or a module that loops over nn.Linear"),
     Absent("normalization over the batch", {
         "": "batch_norm native_batch_norm instance_norm",
@@ -199,8 +201,12 @@ ABSENT = [
         "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
                  "SparseAdam",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
-    Absent("other schedules", {"optim.lr_scheduler": "CyclicLR"},
-           "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula"),
+    Absent("other schedules", {
+        "optim.lr_scheduler": "CyclicLR", "optim.swa_utils": "SWALR",
+    }, "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula; "
+       "optim.lr_scheduler.SequentialLR puts one after another"),
+    Absent("means of a batch for an average", {"optim.swa_utils": "update_bn"},
+           "nothing needs them: optim.swa_utils.AveragedModel copies or averages the buffers"),
     Absent("other embeddings and losses", {
         "": "embedding_bag bilinear ctc_loss",
         "nn": "EmbeddingBag Bilinear CTCLoss NLLLoss2d AdaptiveLogSoftmaxWithLoss",
@@ -211,8 +217,7 @@ ABSENT = [
     Absent("other ways to random numbers' states", {"cuda": "random default_generators"},
            "flow.random and the functions of its names in flow.cuda, or flow.default_generator"),
     Absent("switches", {
-        "": "backends "
-            "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
+        "": "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
             "set_deterministic_debug_mode set_float32_matmul_precision "
             "get_float32_matmul_precision set_num_interop_threads get_num_interop_threads "
             "set_flush_denormal set_printoptions set_warn_always is_warn_always_enabled "
@@ -225,6 +230,10 @@ ABSENT = [
        "twice; "
        "flow.set_num_threads sets the CPU's threads, "
        "flow.is_grad_enabled tells whether gradients are recorded"),
+    Absent("switches of other libraries", {
+        "backends": "cusparselt fp32_precision mha mkl mkldnn nnpack openmp opt_einsum quantized "
+                    "xeon xnnpack",
+    }, "flow.backends has those of cpu, cuda, cudnn and mps, and nothing else can be switched"),
     Absent("watching and building", {
         "": "testing", "nn": "grad",
         "utils": "cpp_extension tensorboard benchmark bottleneck collect_env flop_counter "

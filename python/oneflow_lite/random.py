@@ -19,7 +19,7 @@ import numpy as np
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import public_face
-from oneflow_lite._oneflow_lite import Generator, Tensor, from_numpy, uint8
+from oneflow_lite._oneflow_lite import Generator, Tensor, device, from_numpy, uint8
 from oneflow_lite._process import manual_seed
 
 __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
@@ -76,21 +76,33 @@ def seed() -> int:
 
 
 @contextmanager
-def fork_rng(devices: Iterable[int] | None = None, enabled: bool = True) -> Iterator[None]:
+def fork_rng(
+    devices: Iterable[int | str | device] | None = None,
+    enabled: bool = True,
+    device_type: str = "cuda",
+) -> Iterator[None]:
     """Within, random numbers are drawn that leave the default generators as they were.
 
     Parameters
     ----------
-    devices : iterable of int, optional
-        The GPUs whose generators are kept, too; all where None.
+    devices : iterable of int, str or device, optional
+        The GPUs, by number or as devices, whose generators are kept, too; all where None. The CPU
+        is, in any case.
     enabled : bool
         False: nothing is kept.
+    device_type : {"cuda", "cpu"}
+        With "cpu", the GPUs' are left alone where no devices are given.
     """
+    if device_type not in ("cuda", "cpu"):
+        raise ValueError(f"fork_rng(): device_type is {device_type!r}, but must be 'cuda' or 'cpu'")
     if not enabled:
         yield
         return
-    gpus = range(_ext.cuda_device_count()) if devices is None else devices
-    generators = [_ext.default_generator(d) for d in ("cpu", *(f"cuda:{gpu}" for gpu in gpus))]
+    if devices is None:
+        devices = range(_ext.cuda_device_count() if device_type == "cuda" else 0)
+    kept = dict.fromkeys(d if isinstance(d, device) else device(d) for d in devices)
+    others = [d for d in kept if d.type != "cpu"]
+    generators = [_ext.default_generator(d) for d in ("cpu", *others)]
     states = [generator.get_state() for generator in generators]
     try:
         yield

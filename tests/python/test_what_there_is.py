@@ -54,7 +54,8 @@ def test_the_import_of_what_is_absent_says_so_too(module, name, absent):
 
 @pytest.mark.parametrize("statement", [
     "import oneflow_lite.distributions", "from oneflow_lite.distributions import Normal",
-    "from oneflow_lite.nn.utils.rnn import pad_sequence", "import oneflow_lite.nn.parallel as p",
+    "from oneflow_lite.nn.utils.stateless import functional_call",
+    "import oneflow_lite.nn.parallel as p",
     "from oneflow_lite.utils.tensorboard import SummaryWriter",
 ])  # fmt: skip
 def test_the_import_of_an_absent_module_says_what_to_use(statement):

@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import copy
+import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
@@ -367,3 +369,38 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, bool(is_causal))
         return src if self.norm is None else self.norm(src)
+
+
+class SDPBackend(enum.IntEnum):
+    """PyTorch's names of what computes ``scaled_dot_product_attention``."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+@contextmanager
+def sdpa_kernel(
+    backends: SDPBackend | Iterable[SDPBackend], set_priority: bool = False
+) -> Iterator[None]:
+    """Taken for PyTorch's sake: within, attention is what it is outside.
+
+    The arguments decide which engine computes it (docs/attention.md); all of them give the same
+    function, and its gradients to any order. :func:`flow.use_deterministic_algorithms` keeps off
+    the one whose results may differ from call to call.
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``backends`` is none of :class:`SDPBackend`, or names none that computes.
+    """
+    given = [backends] if isinstance(backends, SDPBackend) else list(backends)
+    for backend in given:
+        if not isinstance(backend, SDPBackend):
+            raise TypeError(f"sdpa_kernel(): backends must be SDPBackend, not {backend!r}")
+    if not set(given) - {SDPBackend.ERROR}:
+        raise ValueError("sdpa_kernel(): backends names no way to compute attention")
+    yield

@@ -13,11 +13,11 @@ from oneflow_lite._math import norm
 from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64
 from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.nn.utils import rnn
 from oneflow_lite.optim._gradients import gradient_of
 
-# A package for Python, so that an import of nn.utils.rnn says what to use instead.
-__path__: list[str] = []
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn",
+           "vector_to_parameters"]  # fmt: skip
 
 
 def _gradients(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that programs written for PyTorch use beside functions and layers: switches of libraries,
+engines of attention, padded sequences, kept generators."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numerics import flow
+
+nn = flow.nn
+rnn = nn.utils.rnn
+
+
+# ---------------------------------------------------------------------------------------------
+# nn.utils.rnn
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("lengths", [(3, 5, 1), (2,), (0, 4), (0, 0)])
+@pytest.mark.parametrize("inner", [(), (2,), (2, 0), (2, 3)])
+def test_pad_sequence(batch_first, side, lengths, inner):
+    rng = np.random.default_rng(1)
+    arrays = [rng.standard_normal((n, *inner)) for n in lengths]
+    want = np.full((len(lengths), max(lengths), *inner), -1.5)
+    for row, a in zip(want, arrays, strict=True):
+        row[slice(0, len(a)) if side == "right" else slice(len(row) - len(a), None)] = a
+    got = rnn.pad_sequence([flow.tensor(a) for a in arrays], batch_first, -1.5, side)
+    np.testing.assert_array_equal(got.numpy(), want if batch_first else np.swapaxes(want, 0, 1))
+
+
+def test_gradients_and_dtypes_of_padding():
+    a, b = flow.ones(2, requires_grad=True), flow.ones(3)
+    rnn.pad_sequence([a, b]).sum().backward()
+    assert a.grad.tolist() == [1, 1] and b.grad is None
+    ints = rnn.pad_sequence([flow.ones(2, dtype=flow.int64), flow.ones(1, dtype=flow.int64)], True)
+    assert ints.dtype is flow.int64 and ints.tolist() == [[1, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_unpad_is_the_way_back(batch_first):
+    parts = [flow.rand(n, 2) for n in (3, 0, 5)]
+    padded = rnn.pad_sequence(parts, batch_first)
+    back = rnn.unpad_sequence(padded, flow.tensor([3, 0, 5]), batch_first)
+    assert all(a.equal(b) for a, b in zip(parts, back, strict=True))
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda: rnn.pad_sequence([]), flow.ShapeError, "at least one sequence"),
+    (lambda: rnn.pad_sequence([flow.ones(())]), flow.ShapeError, r"must be \[length\]"),
+    (lambda: rnn.pad_sequence([flow.ones(2, 3), flow.ones(2, 4)]), flow.ShapeError,
+     r"sequence 1 has shape \[2, 4\], but must be \[length, 3\]"),
+    (lambda: rnn.pad_sequence([flow.ones(2), [1.0]]), TypeError, "must be a Tensor, not list"),
+    (lambda: rnn.pad_sequence([flow.ones(2)], padding_side="up"), ValueError, "'left' or 'right'"),
+    (lambda: rnn.unpad_sequence(flow.ones(3), flow.ones(3)), flow.ShapeError, "2 dims or more"),
+    (lambda: rnn.unpad_sequence(flow.ones(3, 2), flow.tensor([1])), flow.ShapeError, r"\[2\]"),
+    (lambda: rnn.unpad_sequence(flow.ones(3, 1), flow.tensor([4])), ValueError, r"\[0, 3\]"),
+])  # fmt: skip
+def test_errors_of_padding(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+# ---------------------------------------------------------------------------------------------
+# nn.attention
+
+
+def test_engines_of_attention_are_taken():
+    from oneflow_lite.nn.attention import SDPBackend, sdpa_kernel
+
+    q = flow.randn(1, 2, 3, 4)
+    want = nn.functional.scaled_dot_product_attention(q, q, q)
+    kinds = [k for k in SDPBackend if k is not SDPBackend.ERROR]
+    for given in [*kinds, kinds, kinds[:2]]:
+        with sdpa_kernel(given):
+            assert nn.functional.scaled_dot_product_attention(q, q, q).equal(want)
+    for bad, error in ((SDPBackend.ERROR, ValueError), ([], ValueError), ([1], TypeError)):
+        with pytest.raises(error, match=r"sdpa_kernel\(\): backends"), sdpa_kernel(bad):
+            pass
+
+
+# ---------------------------------------------------------------------------------------------
+# flow.backends
+
+
+def test_switches_that_change_nothing_say_so():
+    backends = flow.backends
+    switches = [(backends.cuda.matmul, "allow_tf32"), (backends.cudnn, "benchmark"),
+                (backends.cudnn, "allow_tf32"),
+                (backends.cuda.matmul, "allow_bf16_reduced_precision_reduction"),
+                (backends.cuda.matmul, "allow_fp16_reduced_precision_reduction")]  # fmt: skip
+    for module, name in switches:
+        setattr(module, name, False)  # is so already
+        with pytest.warns(UserWarning, match=f"{name} changes nothing"):
+            setattr(module, name, True)
+        assert getattr(module, name) is False
+
+
+def test_switches_that_cannot_be_moved_refuse():
+    backends = flow.backends
+    backends.cudnn.enabled = True
+    backends.cuda.enable_math_sdp(True)
+    with pytest.raises(RuntimeError, match=r"cudnn.enabled stays True: "):
+        backends.cudnn.enabled = False
+    for kind in ("flash", "mem_efficient", "math", "cudnn"):
+        with pytest.raises(RuntimeError, match=rf"enable_{kind}_sdp\(False\): "):
+            getattr(backends.cuda, f"enable_{kind}_sdp")(False)
+    with pytest.raises(AttributeError, match="no switch 'benchmrk'"):
+        backends.cudnn.benchmrk = True
+    assert not backends.mps.is_available() and not backends.mps.is_built()
+    assert backends.cpu.get_cpu_capability() in ("AVX512", "AVX2", "DEFAULT")
+    assert backends.cuda.is_built() is flow.__config__["CUDA"]
+    assert isinstance(backends.cudnn.is_available(), bool)
+
+
+def test_deterministic_is_the_one_switch_of_its_kind():
+    before = flow.are_deterministic_algorithms_enabled()
+    try:
+        flow.backends.cudnn.deterministic = True
+        assert flow.are_deterministic_algorithms_enabled()
+        flow.use_deterministic_algorithms(False)
+        assert flow.backends.cudnn.deterministic is False
+    finally:
+        flow.use_deterministic_algorithms(before)
+
+
+def test_the_usual_imports_of_switches():
+    script = """
+import oneflow_lite as torch
+import oneflow_lite.backends.cudnn as cudnn
+from oneflow_lite.backends import cuda
+from oneflow_lite.backends.cuda import matmul
+cudnn.deterministic, cuda.matmul.allow_tf32, matmul.allow_tf32 = False, False, False
+assert torch.backends.cudnn is cudnn and cuda.matmul is matmul
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# ---------------------------------------------------------------------------------------------
+# random.fork_rng
+
+
+@pytest.mark.parametrize("devices", [None, [], ["cpu"], (flow.device("cpu"),)])
+@pytest.mark.parametrize("kind", ["cuda", "cpu"])
+def test_fork_rng_takes_devices(devices, kind):
+    flow.manual_seed(3)
+    want = flow.rand(4)
+    flow.manual_seed(3)
+    with flow.random.fork_rng(devices, device_type=kind):
+        flow.rand(7)
+    assert flow.rand(4).equal(want)
+
+
+def test_fork_rng_refuses_other_kinds():
+    with pytest.raises(ValueError, match="'cuda' or 'cpu'"), flow.random.fork_rng(device_type="a"):
+        pass
