@@ -180,6 +180,51 @@ def test_clipped_gradients_are_those_of_one_process(ranks, recipe):
     ranks.run(clipped, recipe)
 
 
+def clipped_on_several(rank, dtype, norm_type):
+    """Parameters of stages that lie on ranks of their own: one norm, and one factor."""
+    split, whole = flow.sbp.split, flow.sbp.broadcast
+    half = len(LINE) // 2
+    places = [flow.placement("cpu", LINE[:half]), flow.placement("cpu", LINE[half:]),
+              flow.placement("cpu", LINE[1:])]  # fmt: skip
+    rng = np.random.default_rng(2)
+    arrays = [rng.standard_normal((5, 4)).astype(dtype) for _ in range(6)]
+    plain, spread = [], []
+    for i, a in enumerate(arrays):
+        p, sbp = places[i % 3], whole if i < 3 else split(i % 2)
+        plain.append(flow.zeros(5, 4, dtype=getattr(flow, dtype), requires_grad=True))
+        plain[-1].grad = flow.tensor(a)
+        spread.append(plain[-1].detach().to_global(p, whole).to_global(sbp=sbp).requires_grad_())
+        spread[-1].grad = flow.tensor(a).to_global(p, whole).to_global(sbp=sbp)
+    for bound in (1e9, 0.5):
+        want = nn.utils.clip_grad_norm_(plain, bound, norm_type)
+        got = nn.utils.clip_grad_norm_(spread, bound, norm_type, error_if_nonfinite=True)
+        np.testing.assert_allclose(float(got), float(want), rtol=1e-6)
+        for a, b, i in zip(plain, spread, range(6), strict=True):
+            mine = b.grad.to_local()
+            here = b.placement.ranks
+            if rank in here:
+                cut = b.grad.to_global(sbp=whole).to_local()
+                np.testing.assert_allclose(cut.numpy(), a.grad.numpy(), rtol=1e-6, atol=1e-7)
+            else:
+                b.grad.to_global(sbp=whole)
+                assert mine.numel() == 0
+            assert b.grad.sbp == ((whole,) if i < 3 else (split(i % 2),))
+    nn.utils.clip_grad_value_(spread, 0.01)
+    spread[1].grad = flow.full((5, 4), float("inf"), dtype=spread[1].dtype).to_global(
+        places[1], whole
+    )
+    if norm_type == 0:  # counts what is not 0
+        return
+    with pytest.raises(RuntimeError, match="cannot be clipped"):
+        nn.utils.clip_grad_norm_(spread, 1.0, norm_type, error_if_nonfinite=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("norm_type", [2.0, 1.0, float("inf"), 0.0])
+def test_gradients_on_several_placements_are_clipped_together(ranks, dtype, norm_type):
+    ranks.run(clipped_on_several, dtype, norm_type)
+
+
 def accumulated(rank):
     """Gradients of several passes add up as partial sums; the optimizer adds up the ranks'."""
     p = flow.placement("cpu", LINE)

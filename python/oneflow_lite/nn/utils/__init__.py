@@ -8,13 +8,16 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from oneflow_lite._absent import public_face
 from oneflow_lite._math import norm
 from oneflow_lite._named_errors import speak_for_themselves
-from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64
+from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64, placement
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn.utils import rnn
 from oneflow_lite.optim._gradients import gradient_of
+from oneflow_lite.sbp import broadcast
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "rnn",
            "vector_to_parameters"]  # fmt: skip
@@ -28,12 +31,34 @@ def _gradients(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]
     return [grad for p in given if (grad := gradient_of(p)) is not None]
 
 
+def _placement(t: Tensor) -> Any:
+    return t.placement if t.is_global else None
+
+
 def _alike(grads: list[Tensor]) -> list[list[Tensor]]:
-    """By device and dtype: what one op takes."""
+    """By device, dtype and placement: what one op takes."""
     kinds: dict[Any, list[Tensor]] = defaultdict(list)
     for grad in grads:
-        kinds[grad.device, grad.dtype].append(grad.detach())
+        kinds[grad.device, grad.dtype, _placement(grad)].append(grad.detach())
     return list(kinds.values())
+
+
+def _brought(numbers: list[Tensor], to: Tensor) -> list[Tensor]:
+    """The numbers on the device of ``to``; global ones on all ranks that have one of them."""
+    places = {p for n in numbers if (p := _placement(n)) is not None}
+    if len(places) < 2:
+        return [n.to(to.device) for n in numbers]
+    ranks = sorted({int(r) for p in places for r in np.ravel(p.ranks)})
+    everywhere = placement(to.device.type, ranks)
+    return [n.to_global(everywhere, broadcast) if n.is_global else n for n in numbers]
+
+
+def _beside(number: Tensor, t: Tensor) -> Tensor:
+    """A number as an op on ``t`` takes it."""
+    place = _placement(t)
+    if place is None or place == _placement(number):
+        return number.to(t.device)
+    return number.to_global(place, [broadcast] * len(place.shape))
 
 
 def _number(call: str, name: str, value: Any) -> float:
@@ -95,17 +120,17 @@ def clip_grad_norm_(
         return _C.zeros([])
     alike = _alike(grads)
     if norm_type > 0:
-        norms = [_C.multi_norm(some, norm_type).to(grads[0].device) for some in alike]
+        norms = _brought([_C.multi_norm(some, norm_type) for some in alike], grads[0])
         total = norm(norms[0] if len(norms) == 1 else _C.cat(norms), norm_type)
     else:
-        each = [norm(grad, norm_type).to(grads[0].device) for grad in grads]
+        each = _brought([norm(grad, norm_type) for grad in grads], grads[0])
         total = norm(_C.stack(each), norm_type)
     if error_if_nonfinite and not total.isfinite():
         raise RuntimeError(f"clip_grad_norm_(): The total norm of order {norm_type} for gradients "
                            f"is {total.item()}, so they cannot be clipped")  # fmt: skip
     factor = _C.clamp(max_norm / (total + 1e-6), None, 1.0)
     for some in alike:
-        by = factor.to(some[0].device)
+        by = _beside(factor, some[0])
         if some[0].dtype is not float64:
             _C.multi_scale_(some, 1.0, by.to(None, float32))
             continue
