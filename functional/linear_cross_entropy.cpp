@@ -21,6 +21,7 @@
 #include "oneflow_lite/framework/engine.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/global.h"
+#include "oneflow_lite/framework/owned.h"
 
 namespace oneflow_lite::functional {
 namespace {

@@ -9,6 +9,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/engine.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/owned.h"
 
 namespace oneflow_lite {
 namespace {

@@ -8,6 +8,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/engine.h"
 #include "oneflow_lite/framework/global.h"
+#include "oneflow_lite/framework/owned.h"
 
 namespace oneflow_lite::autograd {
 namespace {

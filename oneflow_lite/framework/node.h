@@ -8,11 +8,11 @@
 #include "oneflow_lite/core/stream.h"
 #include "oneflow_lite/core/tensor.h"
 #include "oneflow_lite/framework/hooks.h"
-#include "oneflow_lite/framework/owned.h"
 
 namespace oneflow_lite {
 
 class Node;
+class OwnedWalk;  // owned.h
 
 // Where a gradient goes: input `slot` of a node. A null node ends the path.
 struct Edge {

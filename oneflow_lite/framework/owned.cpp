@@ -14,18 +14,27 @@ void AutogradMeta::VisitOwned(OwnedWalk& walk) const {
   walk.Visit(base);
 }
 
-void OwnedWalk::From(const Tensor& t) {
-  if (!t.defined() || t.impl()->use_count() != 1) return;
-  // The object is there and holds the slot: what is parked belongs to tensors without one.
-  if (const auto* meta = static_cast<const AutogradMeta*>(t.impl()->autograd.get())) {
-    meta->VisitOwned(*this);
-    Run();
+bool OwnedWalk::All(const void* object, int64_t references) {
+  if (references == 1) return true;
+  if (repeats_ == 0) {
+    int64_t& named = named_[object];
+    if (++named != references) return false;
+    named = 0;
+    return true;
   }
+  const auto it = named_.find(object);
+  if (it == named_.end() || it->second > 0 || it->second == -repeats_) return false;
+  it->second = -repeats_;
+  return true;
+}
+
+void OwnedWalk::From(const Tensor& t) {
+  Visit(t);
+  Run();
 }
 
 void OwnedWalk::From(Node& node) {
-  if (node.use_count() != 1) return;
-  node.VisitOwned(*this);
+  if (All(&node, node.use_count())) nodes_.push_back(&node);
   Run();
 }
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one tensor or node alone keeps alive, for the garbage collector of another language whose
-// objects hang in the graph: functions of hooks, contexts of backward functions, attributes.
+// What tensors and nodes keep alive, for the garbage collector of another language whose objects
+// hang in the graph: functions of hooks, contexts of backward functions, attributes.
 //
-//   class Collector : public OwnedWalk { ... };
-//   Collector(visit).From(tensor);    // in the traversal of the object that holds `tensor`
+//   class Collector : public OwnedWalk { ... } walk;
+//   walk.From(tensor);    // in the traversal of each object of a collection that holds a tensor
+//   walk.Repeat();        // where the collector traverses those again that it found to be alive
 //
-// The walk starts at what one object of that language holds the only reference to, and goes on to
-// whatever all references to come from what was walked. So a foreign object is reported by one
-// object at most, and only while it would go with that object. What two objects keep together is
-// reported by neither, until one of them goes.
+// The walk counts the references that it names: From names the one that the object holds. Where all
+// references to a tensor, a node or a shared object were named, the walk names those that it holds
+// in turn. So a foreign object is reported once, and only where everything that keeps it goes with
+// the objects of the collection. After Repeat() nothing is counted: each walk passes through what
+// was wholly named, and each tensor, node and foreign object is met once.
 //
 // Invariant: the walk takes no lock but that of hook lists (hooks.cpp), in which nothing waits and
 // nothing is called, and needs none. The collector's language has a lock (the GIL) that its whole
@@ -22,6 +24,7 @@
 // borrowed from an object.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -37,9 +40,11 @@ class OFL_API OwnedWalk {
  public:
   virtual ~OwnedWalk() = default;
 
-  // Walks what goes with the only reference to the tensor or node; where there are others, nothing.
+  // Names the reference of an object to the tensor or node, once a collection.
   void From(const Tensor& t);
   void From(Node& node);
+  // From here on the walk goes again, from those that are given.
+  void Repeat() { ++repeats_; }
 
   // For VisitOwned of nodes and their like: each names every reference that it counts, once.
   void Visit(const Tensor& t);
@@ -62,12 +67,13 @@ class OFL_API OwnedWalk {
   virtual void OnSlot(void* py_object) = 0;
 
  private:
-  // Whether `named` references, one more than so far, are all that there are.
-  bool All(const void* object, int64_t references) {
-    return references == 1 || ++named_[object] == references;
-  }
+  // Whether with this reference all were named; in a repeated walk, whether all were and none was
+  // met since.
+  bool All(const void* object, int64_t references);
   void Run();
 
+  int64_t repeats_ = 0;
+  // How many references were named; -n where all were, and were last met in repetition n.
   std::unordered_map<const void*, int64_t> named_;
   std::vector<TensorImpl*> tensors_;
   std::vector<Node*> nodes_;

@@ -8,6 +8,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/owned.h"
 
 namespace oneflow_lite {
 namespace {

@@ -5,6 +5,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/engine.h"
 #include "oneflow_lite/framework/global.h"
+#include "oneflow_lite/framework/owned.h"
 
 namespace oneflow_lite::autograd {
 namespace {
@@ -132,6 +133,14 @@ class ViewUpdate final : public Node {
   }
   void ReleaseSaved() override { inner_->ReleaseSaved(); }
   std::string name() const override { return "view_update(" + inner_->name() + ")"; }
+  void VisitOwned(OwnedWalk& walk) const override {
+    Node::VisitOwned(walk);
+    walk.Visit(inner_);
+  }
+  void ClearOwned() override {
+    Node::ClearOwned();
+    if (inner_->use_count() == 1) inner_->ClearOwned();
+  }
 
  private:
   // `grad` with `inside` (undefined: zeros) in place of the region under the view. It is chosen and

@@ -132,15 +132,21 @@ Node* NodeOf(PyObject* o) {
 int TraverseNode(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   Node* node = NodeOf(o);
-  return node ? VisitGraph(*node, visit, arg) : 0;
+  return node ? VisitGraph(o, *node, visit, arg) : 0;
 }
 int ClearNode(PyObject* o) {
+  EndCollection();
   Node* node = NodeOf(o);
   if (node && node->use_count() == 1) node->ClearOwned();
   return 0;
 }
+void DeallocNode(PyObject* o) {
+  EndCollection();
+  Py_TYPE(o)->tp_base->tp_dealloc(o);
+}
 void AddCollection(PyHeapTypeObject* type) {
   type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  type->ht_type.tp_dealloc = &DeallocNode;
   type->ht_type.tp_traverse = &TraverseNode;
   type->ht_type.tp_clear = &ClearNode;
 }

@@ -9,6 +9,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/owned.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/backward.h"
 #include "python/bindings/classes.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/collector.h"
 
+#include <unordered_set>
+
 #include "oneflow_lite/framework/owned.h"
 #include "python/bindings/tensor_object.h"
 
@@ -17,8 +19,12 @@ void ReleaseFromGraph(PyObject* p) {
 
 class Collector final : public OwnedWalk {
  public:
-  Collector(visitproc visit, void* arg) : visit_(visit), arg_(arg) {}
-  int result() const { return result_; }
+  template <class Start>
+  int Visit(Start& start, visitproc visit, void* arg) {
+    visit_ = visit, arg_ = arg, result_ = 0;
+    From(start);
+    return result_;
+  }
 
  private:
   void OnForeign(const std::shared_ptr<void>& object) override {
@@ -30,17 +36,55 @@ class Collector final : public OwnedWalk {
     if (result_ == 0) result_ = VisitParked(py_object, visit_, arg_);
   }
 
-  visitproc visit_;
-  void* arg_;
+  visitproc visit_ = nullptr;
+  void* arg_ = nullptr;
   int result_ = 0;
 };
 
+// The traversals of one collection, by the same walk. CPython's collector first takes from each
+// object's references those that come from the objects of the collection: it traverses each of
+// these once, with the object itself as the argument. It then traverses those that are alive, with
+// another argument, which is where the walk is repeated. No other code runs in between.
+//
+// A new collection shows by an object that is traversed again, or by a count after a repetition.
+// One that shows neither found all of its objects to be garbage, and cleared or freed them, which
+// ended it (EndCollection). Where another Python passes another argument, each object is walked
+// alone: what two of them keep together stays.
+class Collection {
+ public:
+  template <class Start>
+  int Visit(PyObject* object, Start& start, visitproc visit, void* arg) {
+    const bool counts = arg == object;
+    if (!counts && !collection_lasts) return Collector().Visit(start, visit, arg);
+    const bool goes_on = collection_lasts && counts == counts_ &&
+                         (counts || (visit == visit_ && arg == arg_)) &&
+                         objects_.insert(object).second;
+    if (!goes_on) {
+      if (counts) walk_ = Collector();
+      if (!counts) walk_.Repeat();
+      objects_ = {object};
+    }
+    counts_ = counts, visit_ = visit, arg_ = arg, collection_lasts = true;
+    return walk_.Visit(start, visit, arg);
+  }
+
+ private:
+  Collector walk_;
+  std::unordered_set<PyObject*> objects_;  // traversed for `visit_` and `arg_`
+  bool counts_ = false;
+  visitproc visit_ = nullptr;
+  void* arg_ = nullptr;
+};
+
+Collection& LastCollection() {
+  static auto* collection = new Collection;
+  return *collection;
+}
+
 template <class Start>
-int Visit(Start& start, visitproc visit, void* arg) {
+int Visit(PyObject* object, Start& start, visitproc visit, void* arg) {
   if (objects_in_graphs.load(std::memory_order_relaxed) == 0) return 0;
-  Collector collector(visit, arg);
-  collector.From(start);
-  return collector.result();
+  return LastCollection().Visit(object, start, visit, arg);
 }
 
 }  // namespace
@@ -53,7 +97,13 @@ SharedObject ShareInGraph(PyObject* borrowed) {
   return SharedObject(borrowed, &ReleaseFromGraph);
 }
 
-int VisitGraph(const Tensor& t, visitproc visit, void* arg) { return Visit(t, visit, arg); }
-int VisitGraph(Node& node, visitproc visit, void* arg) { return Visit(node, visit, arg); }
+int VisitGraph(PyObject* object, const Tensor& t, visitproc visit, void* arg) {
+  // Most tensors: nobody else's, and not in a graph.
+  if (!t.defined() || (t.impl()->use_count() == 1 && !t.impl()->autograd)) return 0;
+  return Visit(object, t, visit, arg);
+}
+int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg) {
+  return Visit(object, node, visit, arg);
+}
 
 }  // namespace oneflow_lite::python

@@ -3,8 +3,7 @@
 // What Python's garbage collector must know of graphs: the Python objects that C++ keeps in them.
 //
 //   hook.foreign = ShareInGraph(callable);                // in the graph
-//   if (int r = VisitGraph(tensor, visit, arg)) return r;  // in tp_traverse of who holds the
-//   tensor
+//   if (int r = VisitGraph(self, tensor, visit, arg)) return r;  // in tp_traverse of who holds it
 #pragma once
 
 #include "oneflow_lite/framework/node.h"
@@ -17,10 +16,11 @@ SharedObject ShareInGraph(PyObject* borrowed);
 // The same for an object that hangs on a tensor otherwise: how many of these there are.
 void CountInGraph(int change);
 
-// Visits the objects that would go with the only reference to the tensor, or to the node. Waits for
-// no lock that a thread may hold while it waits for the interpreter's; owned.h says why none is
-// needed.
-int VisitGraph(const Tensor& t, visitproc visit, void* arg);
-int VisitGraph(Node& node, visitproc visit, void* arg);
+// In the traversal of `object`, which holds the tensor or node: visits the objects that the graph
+// keeps and that no reference from elsewhere keeps (owned.h). While the collector counts, that is
+// from outside the objects counted so far; later, from outside all of them. Waits for no lock that
+// a thread may hold while it waits for the interpreter's; owned.h says why none is needed.
+int VisitGraph(PyObject* object, const Tensor& t, visitproc visit, void* arg);
+int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg);
 
 }  // namespace oneflow_lite::python

@@ -55,6 +55,11 @@ PyCFunction WithKeywords() {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&CallWithKeywords<F, PyObject>));
 }
 
+// Whether the graphs are still as the garbage collector's last walk found them (collector.cpp).
+// Ends when a thread may work in them without the lock, and when what was walked goes.
+inline bool collection_lasts = false;  // guarded by the interpreter's lock
+inline void EndCollection() { collection_lasts = false; }
+
 // For a thread that Python does not know, or no more: see unwinding.cpp.
 void SleepIfInterpreterIsGone();
 
@@ -63,7 +68,10 @@ void SleepIfInterpreterIsGone();
 class GilAcquire {
  public:
   GilAcquire() : state_((SleepIfInterpreterIsGone(), PyGILState_Ensure())) {}
-  ~GilAcquire() { PyGILState_Release(state_); }
+  ~GilAcquire() {
+    EndCollection();
+    PyGILState_Release(state_);
+  }
   GilAcquire(const GilAcquire&) = delete;
 
  private:
@@ -81,7 +89,11 @@ extern std::atomic<bool> objects_wait;
 // on must be counted meanwhile, not borrowed from their objects (oneflow_lite/framework/owned.h).
 class GilRelease {
  public:
-  explicit GilRelease(bool release = true) : state_(release ? PyEval_SaveThread() : nullptr) {}
+  explicit GilRelease(bool release = true) {
+    if (!release) return;
+    EndCollection();
+    state_ = PyEval_SaveThread();
+  }
   ~GilRelease() {
     if (!state_) return;
     PyEval_RestoreThread(state_);
@@ -90,7 +102,7 @@ class GilRelease {
   GilRelease(const GilRelease&) = delete;
 
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
 };
 
 // An object that C++ keeps: copied and dropped without the lock.

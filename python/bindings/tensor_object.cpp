@@ -104,6 +104,7 @@ void Dealloc(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   PyTypeObject* type = Py_TYPE(o);
   PyObject_GC_UnTrack(o);
+  EndCollection();
   if (TensorImpl* impl = self->tensor.impl()) {
     void* slot = nullptr;
     const bool has_attributes = self->dict && PyDict_GET_SIZE(self->dict) > 0;
@@ -131,11 +132,12 @@ int Traverse(PyObject* o, visitproc visit, void* arg) {
   auto* self = reinterpret_cast<TensorObject*>(o);
   Py_VISIT(Py_TYPE(o));
   Py_VISIT(self->dict);
-  return VisitGraph(self->tensor, visit, arg);
+  return VisitGraph(o, self->tensor, visit, arg);
 }
 
 int Clear(PyObject* o) {
   auto* self = reinterpret_cast<TensorObject*>(o);
+  EndCollection();
   Py_CLEAR(self->dict);
   // What was visited hangs on the tensor by its history, its hooks and its gradient.
   std::unique_ptr<AutogradMetaBase> gone;

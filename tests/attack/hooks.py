@@ -49,6 +49,7 @@ class World:
         self.leaves = [flow.ones(4, requires_grad=True) for _ in range(4)]
         self.results = [leaf * 2 for leaf in self.leaves] * (SLOTS // 4)
         self.handles = [None] * SLOTS
+        self.retaining = []
         self.module = flow.nn.Linear(4, 4)
 
 
@@ -103,6 +104,7 @@ def compute(world, rng):
     elif kind == 2:
         y = a * 0.5 + b
         y.retain_grad()
+        world.retaining.append(y)
     elif kind == 3:
         token = Token()
         with flow.autograd.graph.saved_tensors_hooks(
@@ -183,6 +185,9 @@ def rounds(rng, say):
                     1
                 ]
             yield "worlds shared by six threads"
+        # A .grad with a history is the one cycle that the collector does not see.
+        for t in world.leaves + world.retaining:
+            t.grad = None
 
 
 if __name__ == "__main__":

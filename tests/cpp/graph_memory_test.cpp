@@ -192,10 +192,12 @@ std::shared_ptr<void> Foreign(int name) { return std::make_shared<int>(name); }
 
 class Names : public OwnedWalk {
  public:
-  static std::multiset<int> Of(const Tensor& t) {
-    Names names;
-    names.From(t);
-    return names.found_;
+  static std::multiset<int> Of(const Tensor& t) { return Names().Next(t); }
+  // What another tensor of the same collection adds.
+  std::multiset<int> Next(const Tensor& t) {
+    found_.clear();
+    From(t);
+    return found_;
   }
 
  private:
@@ -232,6 +234,35 @@ TEST(AutogradMemory, TheWalkFindsWhatATensorAloneKeeps) {
   EXPECT_EQ(Names::Of(z), (Set{1, 2, 3}));
   ASSERT_TRUE(autograd::Backward({F::Sum(z).value()}, {}, true).ok());
   EXPECT_EQ(Names::Of(z), (Set{1, 2, 3}));
+}
+
+TEST(AutogradMemory, TheWalkCountsOverAllTensorsOfACollection) {
+  Tensor a, b, c;
+  {
+    const Tensor x = FromList({2}, {1, 2}, true);
+    const Tensor y = F::Mul(x, x).value();
+    ASSERT_TRUE(autograd::AddHook(x, Nothing(), Foreign(1)).ok());
+    ASSERT_TRUE(autograd::AddHook(y, Nothing(), Foreign(2)).ok());
+    a = F::Exp(y).value(), b = F::Mul(y, y).value(), c = F::Neg(x).value();
+  }
+  ASSERT_TRUE(autograd::AddHook(b, Nothing(), Foreign(3)).ok());
+  {
+    Names walk;
+    EXPECT_EQ(walk.Next(a), Set{});
+    EXPECT_EQ(walk.Next(b), (Set{2, 3}));
+    EXPECT_EQ(walk.Next(c), Set{1});
+    for (int repetition = 0; repetition < 2; ++repetition) {
+      walk.Repeat();
+      EXPECT_EQ(walk.Next(a), (Set{1, 2}));
+      EXPECT_EQ(walk.Next(c), Set{});
+      EXPECT_EQ(walk.Next(b), Set{3});
+    }
+  }
+  Names walk;
+  EXPECT_EQ(walk.Next(a), Set{});
+  EXPECT_EQ(walk.Next(c), Set{});
+  walk.Repeat();
+  EXPECT_EQ(walk.Next(a), Set{}) << "b is of no object of this collection";
 }
 
 TEST(AutogradMemory, TheWalkPassesGradientsAndBases) {

@@ -78,6 +78,61 @@ def two_tensors_hooked_crosswise(thing):
     b.register_hook(lambda g: (a, thing))
 
 
+def leaf_that_a_result_keeps(thing):
+    x = leaf()
+    x.register_hook(lambda g: thing)
+    thing.two = x, x * 2
+
+
+def inner_result_of_two_results(thing):
+    y = leaf() * 2
+    thing.two = y.exp(), y.log()
+    y.register_hook(lambda g: thing)
+
+
+def module_that_keeps_its_loss(thing):
+    module = nn.Linear(2, 2)
+    module.weight.register_hook(lambda g: (module, thing))
+    module.loss = module(flow.ones(2)).sum()
+
+
+def context_of_two_results(thing):
+    y = Kept.apply(leaf(), thing)
+    thing.two = y + 1, y * y
+
+
+def functions_of_saving_for_two_results(thing):
+    with flow.autograd.graph.saved_tensors_hooks(lambda t: (t, thing), lambda p: p[0]):
+        a = leaf() * leaf()
+        thing.two = a, (a * a).exp()
+
+
+def node_beside_its_tensor(thing):
+    y = leaf() * 2
+    y.register_hook(lambda g: thing)
+    thing.node, thing.z, thing.more = y.grad_fn, y + 1, [y]
+
+
+def operand_of_a_change_through_a_view(thing):
+    w, y = leaf() * 2, leaf() * 1
+    w.register_hook(lambda g: thing)
+    y[0].mul_(w[0])
+    thing.more = [y]
+
+
+def node_of_a_change_through_a_view(thing):
+    w, y = leaf() * 2, leaf() * 1
+    y[0].mul_(w[0])
+    w.register_hook(lambda g, node=y.grad_fn: thing)
+    thing.node = w.grad_fn
+
+
+def attributes_of_a_tensor_of_two_results(thing):
+    y = leaf() * 2
+    y.mark = thing
+    thing.two = y.exp(), y * y
+
+
 def context_keeps_the_output(thing):
     Kept.apply(leaf(), thing)
 
@@ -228,23 +283,110 @@ def test_what_is_reached_from_outside_stays(build):
             assert value.requires_grad and value.grad_fn is not None
 
 
-def test_what_two_objects_keep_goes_once_one_of_them_is_gone():
-    """A leaf is kept by its own object and, through the graph, by that of a result."""
-
-    def build(thing):
-        thing.x = leaf()
-        thing.x.register_hook(lambda g: (thing, None)[1])
-        thing.result = thing.x * 2
-
-    thing = Thing()
-    end = weakref.ref(thing)
-    build(thing)
-    del thing
+@pytest.mark.parametrize("build", CYCLES, ids=lambda f: f.__name__)
+def test_a_part_held_from_outside_keeps_the_rest(build):
+    """Each cycle twice over, joined by a graph of both, which is then all that is held."""
+    outside = leaf()
+    things = [Thing(), Thing()]
+    for thing in things:
+        build(thing)
+        outside.register_hook(lambda g, thing=thing: None)
+    result = (outside * outside).sum()
+    ends = [weakref.ref(thing) for thing in things]
+    before = [sorted(vars(thing)) for thing in things]
+    del things, thing, outside
+    for _ in range(2):
+        gc.collect()
+    assert [sorted(vars(end())) for end in ends] == before
+    result.backward()
+    del result
     gc.collect()
-    assert end() is not None, "docs/architecture.md says that this stays"
-    end().result = None
+    assert [end() for end in ends] == [None, None]
+
+
+def test_collections_of_the_young_alone():
+    """What an old object keeps too is not garbage, nor is it once that object is all there is."""
+    shared = leaf() * 2
+    old = shared + 1
+    gc.collect()  # `old` is of the last generation from here on
+    thing = Thing()
+    shared.register_hook(lambda g, thing=thing: setattr(thing, "called", True))
+    thing.young = shared + 2
+    end = weakref.ref(thing)
+    del shared, thing
+    for generation in (0, 1, 0, 1):
+        gc.collect(generation)
+    assert end().young.shape == (2,)
+    end().young.sum().backward(retain_graph=True)
+    assert end().called
+    old.sum().backward()
+    del old
     gc.collect()
     assert end() is None
+
+
+def test_what_a_finalizer_brings_back_stays_whole():
+    """The collection counts a second time, over the garbage that its finalizers left."""
+    back = []
+
+    class Returns(Thing):
+        def __del__(self):
+            back.append(self)
+
+    for _ in range(2):
+        thing = Returns()
+        a = leaf()
+        a.register_hook(lambda g, thing=thing: setattr(thing, "called", True))
+        thing.parts = [a * 2, a * 3]
+        end = weakref.ref(thing)
+        del a, thing
+        gc.collect()
+        (thing,) = back
+        sum(thing.parts).sum().backward()
+        assert thing.called
+        back.clear()
+        del thing
+        for _ in range(2):
+            gc.collect()
+        assert end() is None
+
+
+def test_the_referents_of_one_object_are_its_own():
+    """Outside a collection a traversal gives what goes with this object alone, each time."""
+    x, thing = leaf(), Thing()
+
+    def hook(g, thing=thing):
+        return None
+
+    x.register_hook(hook)
+    gc.collect()
+    assert [hook in gc.get_referents(x) for _ in range(3)] == [True] * 3
+    y = x * 2
+    gc.collect()
+    flow.ones(1)  # the collection is over
+    assert hook not in gc.get_referents(x) and hook not in gc.get_referents(y)
+
+
+def test_many_worlds_of_hooks_leave_nothing():
+    """Two results, a leaf and a module keep each other crosswise; no one of them alone does."""
+    alive = weakref.WeakSet()
+
+    def world():
+        thing, x = Thing(), leaf()
+        alive.add(thing)
+        module = nn.Linear(2, 2)
+        a, b = x * 2, module(x)
+        c = a + b
+        for t in (x, a, b, c, module.weight):
+            t.register_hook(lambda g, t=t, thing=thing: None)
+        module.loss = c.sum()
+        module.loss.backward(retain_graph=True)
+        thing.all = [x, a, b, c, module]
+
+    for _ in range(20):
+        world()
+    gc.collect()
+    assert len(alive) == 0
 
 
 def test_what_a_graph_in_use_keeps_stays():
