@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/sort.h"
 
+#include <optional>
+
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
@@ -10,10 +12,11 @@ namespace oneflow_lite::functional {
 namespace {
 
 // Sorting is stable and topk's result sorted in any case; callers may ask for it, as in PyTorch.
-StatusOr<TensorList> SortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
+using Asked = std::optional<bool>;
+StatusOr<TensorList> SortFunction(const Tensor& x, int64_t dim, bool descending, Asked /*stable*/) {
   return Sort(x, dim, descending);
 }
-StatusOr<Tensor> ArgSortFunction(const Tensor& x, int64_t dim, bool descending, bool /*stable*/) {
+StatusOr<Tensor> ArgSortFunction(const Tensor& x, int64_t dim, bool descending, Asked /*stable*/) {
   return ArgSort(x, dim, descending);
 }
 StatusOr<TensorList> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool largest,
@@ -74,12 +77,13 @@ StatusOr<TensorList> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest)
 }
 
 OFL_REGISTER_FUNCTION(
-    "sort(Tensor input, int dim=-1, bool descending=False, *, bool stable=True) -> (Tensor values, "
+    "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor "
+    "values, "
     "Tensor indices)",
     SortFunction, kMethod,
     "The elements in order along dim, and their places; equal ones keep their order.");
 OFL_REGISTER_FUNCTION(
-    "argsort(Tensor input, int dim=-1, bool descending=False, *, bool stable=True) -> Tensor",
+    "argsort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> Tensor",
     ArgSortFunction, kMethod, "The places of the elements in order along dim.");
 OFL_REGISTER_FUNCTION("msort(Tensor input) -> Tensor", MSort, kMethod,
                       "The elements in order along the first dim.");

@@ -161,6 +161,7 @@ struct ArgTraits<std::optional<T>> {
                                    : std::is_same_v<T, int64_t> ? ArgType::kInt
                                    : std::is_same_v<T, DType>   ? ArgType::kDType
                                    : std::is_same_v<T, double>  ? ArgType::kFloat
+                                   : std::is_same_v<T, bool>    ? ArgType::kBool
                                                                 : ArgType::kScalar;
   static constexpr bool kOptional = true;
   static std::optional<T> From(Value& v) {

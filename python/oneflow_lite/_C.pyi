@@ -289,7 +289,7 @@ def argsort(
     dim: int = -1,
     descending: bool = False,
     *,
-    stable: bool = True,
+    stable: bool | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def argwhere(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -2199,7 +2199,7 @@ def sort(
     dim: int = -1,
     descending: bool = False,
     *,
-    stable: bool = True,
+    stable: bool | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
 def special_entr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -2698,7 +2698,7 @@ class TensorFunctions:
         dim: int = -1,
         descending: bool = False,
         *,
-        stable: bool = True,
+        stable: bool | None = None,
     ) -> Tensor: ...
     def argwhere(self) -> Tensor: ...
     def as_strided(
@@ -3248,7 +3248,13 @@ class TensorFunctions:
     ) -> Tensor: ...
     def slogdet(self) -> _SignLogabsdet: ...
     def softmax(self, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
-    def sort(self, dim: int = -1, descending: bool = False, *, stable: bool = True) -> _Sorted: ...
+    def sort(
+        self,
+        dim: int = -1,
+        descending: bool = False,
+        *,
+        stable: bool | None = None,
+    ) -> _Sorted: ...
     @overload
     def split(self, split_size_or_sections: int, dim: int = 0) -> tuple[Tensor, ...]: ...
     @overload

@@ -316,4 +316,6 @@ def test_arguments_of_pytorch_that_change_nothing():
     assert F.log_softmax(X, 1, _stacklevel=5).equal(F.log_softmax(X, 1))
     assert flow.sort(X, stable=True)[0].equal(X.sort().values)
     assert X.argsort(1, stable=False).equal(X.argsort(1))
+    assert X.argsort(1, stable=None).equal(X.argsort(1))
+    assert X.sort(1, stable=None).values.equal(X.sort(1).values)
     assert X.topk(2, 1, True, False).indices.equal(X.topk(2).indices)
