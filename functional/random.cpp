@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "functional/binary.h"
+#include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
 #include "functional/view.h"
@@ -72,17 +74,13 @@ StatusOr<Tensor> CallInto(const OpExpr& op, const Tensor& self, Attrs attrs, int
   return Call(op, {self}, attrs);
 }
 
-// How many integers there are from low on and below high.
-StatusOr<int64_t> CountOf(const char* name, int64_t low, int64_t high) {
+// How many integers there are from low on and below high: at most 2^64 - 1.
+StatusOr<uint64_t> CountOf(const char* name, int64_t low, int64_t high) {
   if (high <= low) {
     return Error(ErrorKind::kValue, name, "(): there is no integer from ", low, " on and below ",
                  high);
   }
-  const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  if (count > uint64_t{1} << 32) {
-    return Error(ErrorKind::kValue, name, "(): ", count, " values are more than 2^32");
-  }
-  return static_cast<int64_t>(count);
+  return static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
 }
 
 // One more than the largest integer, of at most 31 bits, up to which the dtype holds all.
@@ -106,10 +104,45 @@ int64_t LimitOf(DType dtype) {
   }
 }
 
-StatusOr<Tensor> IntegersInto(const Tensor& self, int64_t low, int64_t count,
+// More integers than a word tells apart: remainders of 63 bits, so that one comes at most
+// (high - low) / 2^63 more often than another.
+StatusOr<Tensor> WideIntegers(const Tensor& like, int64_t low, int64_t high,
+                              Ref<Generator> generator) {
+  Dims pair{2};
+  pair.insert(pair.end(), like.shape().begin(), like.shape().end());
+  OFL_ASSIGN_OR_RETURN(const Tensor words, RandomBits(pair, std::move(generator), like.device()));
+  OFL_ASSIGN_OR_RETURN(const Tensor upper, Select(words, 0, 0));
+  OFL_ASSIGN_OR_RETURN(const Tensor lower, Select(words, 0, 1));
+  OFL_ASSIGN_OR_RETURN(Tensor y, LeftShift(upper, Scalar(int64_t{32})));
+  OFL_ASSIGN_OR_RETURN(y, BitwiseOr(y, lower));
+  const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  const int64_t wrapped = static_cast<int64_t>(count);
+  if (wrapped > 0) {
+    OFL_ASSIGN_OR_RETURN(y, BitwiseAnd(y, Scalar(int64_t{INT64_MAX})));
+    OFL_ASSIGN_OR_RETURN(y, Remainder(y, Scalar(wrapped)));
+    return Add(y, Scalar(low));
+  }
+  // More than half of all int64: the others of 64 bits are moved in, which then come twice.
+  OFL_ASSIGN_OR_RETURN(const Tensor below, Lt(y, Scalar(low)));
+  OFL_ASSIGN_OR_RETURN(const Tensor above, Ge(y, Scalar(high)));
+  OFL_ASSIGN_OR_RETURN(const Tensor outside, BitwiseOr(below, above));
+  OFL_ASSIGN_OR_RETURN(const Tensor round, Sub(y, Scalar(wrapped)));
+  return Where(outside, round, y);
+}
+
+StatusOr<Tensor> IntegersInto(const char* name, const Tensor& self, int64_t low, int64_t high,
                               Ref<Generator> generator) {
   static const OpExpr& op = IntoOp("random_", {"low", "count"});
-  return CallInto(op, self, {low, count}, 4, std::move(generator));
+  OFL_ASSIGN_OR_RETURN(const uint64_t count, CountOf(name, low, high));
+  if (count <= uint64_t{1} << 32) {
+    return CallInto(op, self, {low, static_cast<int64_t>(count)}, 4, std::move(generator));
+  }
+  if (self.dtype() != DType::kBool) {
+    OFL_RETURN_IF_ERROR(CheckFits(name, Scalar(low), self.dtype()));
+    OFL_RETURN_IF_ERROR(CheckFits(name, Scalar(high - 1), self.dtype()));
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor y, WideIntegers(self, low, high, std::move(generator)));
+  return CopyInto(self, y);
 }
 
 }  // namespace
@@ -158,8 +191,7 @@ StatusOr<Tensor> RandomInto(const Tensor& self, std::optional<int64_t> low,
   if (!self.defined()) return NotDefined("random_", "self");
   const int64_t first = high ? low.value_or(0) : 0;
   const int64_t end = high ? *high : low.value_or(LimitOf(self.dtype()));
-  OFL_ASSIGN_OR_RETURN(const int64_t count, CountOf("random_", first, end));
-  return IntegersInto(self, first, count, std::move(generator));
+  return IntegersInto("random_", self, first, end, std::move(generator));
 }
 StatusOr<Tensor> BernoulliInto(const Tensor& self, double p, Ref<Generator> generator) {
   static const OpExpr& op = IntoOp("bernoulli_", {"p"});
@@ -196,14 +228,14 @@ StatusOr<Tensor> Bernoulli(const Tensor& x, std::optional<double> p, Ref<Generat
 StatusOr<Tensor> RandInt(int64_t low, int64_t high, SizeList size, Ref<Generator> generator,
                          std::optional<DType> dtype, std::optional<Device> device,
                          bool requires_grad) {
-  OFL_ASSIGN_OR_RETURN(const int64_t count, CountOf("randint", low, high));
+  OFL_RETURN_IF_ERROR(CountOf("randint", low, high).status());
   for (int64_t d : size) {
     if (d < 0) {
       return BadValue("randint", "the size", ToString(size), "a list of non-negative dims");
     }
   }
   OFL_ASSIGN_OR_RETURN(const Tensor y, Empty(size, dtype.value_or(DType::kInt64), device));
-  return Leaf(IntegersInto(y, low, count, std::move(generator)), requires_grad);
+  return Leaf(IntegersInto("randint", y, low, high, std::move(generator)), requires_grad);
 }
 
 StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DType> dtype,

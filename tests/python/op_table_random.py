@@ -148,8 +148,9 @@ RANDOM = [
        errors=[
         Bad(lambda d: flow.randint(3, 3, (2,), device=d), ValueError,
             "randint(): there is no integer from 3 on and below 3"),
-        Bad(lambda d: flow.randint(2**33, (2,), device=d), ValueError,
-            "randint(): 8589934592 values are more than 2^32")]),
+        Bad(lambda d: flow.randint(2**33, (2,), dtype=flow.int32, device=d), OverflowError,
+            "randint(): the number 8589934591 is out of range [-2147483648, 2147483647] of "
+            "int32")]),
     Op("randint_like", RANGES, np_random, NUMERIC, call=seeded(flow.randint_like),
        differentiable=False),
     Op("randperm", [S(7), S(130), S(0)], lambda n: np.argsort(uniform_double(n), kind="stable"),

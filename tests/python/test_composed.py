@@ -352,7 +352,6 @@ def test_limits():
         (lambda: F.mse_loss(flow.ones(2), flow.ones(2), "avg"), ValueError, 'reduction is "avg"'),
         (lambda: F.mse_loss(flow.ones(2), flow.ones(3)), flow.ShapeError, "mse_loss(): target has"),
         (lambda: flow.randint(3, 3, (2,)), ValueError, "no integer from 3 on and below 3"),
-        (lambda: flow.randint(2**33, (2,)), ValueError, "more than 2^32"),
         (lambda: flow.randint(3), TypeError, "randint() missing required argument"),
         (lambda: flow.linspace(0, 1, -1), ValueError, "must not be negative"),
         (lambda: flow.tril(flow.ones(2)), ValueError, "at least 2 dims"),

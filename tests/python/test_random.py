@@ -380,6 +380,33 @@ def test_integers_are_those_of_the_bits(low, high, device):
     assert seeded(x.random_, low, high).tolist() == wanted
 
 
+WIDE = [(0, 2**32 + 1), (-5, 2**40), (0, 2**63 - 1), (-(2**63), 2**63 - 1), (-(2**62), 2**62 + 9),
+        (-(2**63), -1), (2**62, 2**63 - 1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("low, high", WIDE)
+def test_integers_of_64_bits(low, high, device):
+    """Each sixteenth of the range is met as often, and nothing beyond it."""
+    count = 20_000
+    x = flow.empty(count, dtype=flow.int64, device=device)
+    got = seeded(x.random_, low, high).tolist()
+    assert seeded(flow.randint, low, high, (count,), device=device).tolist() == got
+    assert all(low <= v < high for v in got) and len(set(got)) > count - 9
+    met = np.bincount([(v - low) * 16 // (high - low) for v in got], minlength=16)
+    assert np.abs(met - count / 16).max() < 6 * (count / 16) ** 0.5
+    assert len({v % 2 for v in got}) == 2
+
+
+def test_integers_of_64_bits_in_other_dtypes(device):
+    x = seeded(flow.randint, 0, 2**40, (9,), dtype=flow.float64, device=device)
+    assert x.dtype is flow.float64 and host(x).max() > 2**33
+    for dtype in (flow.int32, flow.uint8):
+        with pytest.raises(OverflowError, match=r"^randint\(\): the number 1099511627775 is"):
+            flow.randint(0, 2**40, (2,), dtype=dtype, device=device)
+    assert flow.randint(0, 2**40, (0, 3), device=device).shape == (0, 3)
+    assert flow.randint(0, 2**40, (2,), device="meta").dtype is flow.int64
+
+
 @pytest.mark.parametrize("rate", [1e-40, 1e-31, 0.3, 2.0, 1e31])
 def test_exponentials_are_logarithms_over_the_rate(rate, device):
     """Within 2 units in the last place, where the quotient's reciprocal is no normal number too."""
