@@ -162,10 +162,9 @@ ABSENT = [
     }, "flow.tensor, flow.from_numpy, flow.arange, flow.linspace, flow.vstack, flow.chunk, "
        "flow.split, flow.trunc, Tensor.sum and Tensor.clone"),
     Absent("changes of shape and sign in place", {
-        "Tensor": "squeeze_ unsqueeze_ t_ transpose_ swapaxes_ swapdims_ as_strided_ resize "
-                  "resize_ resize_as resize_as_ set_ rename rename_ lt_ le_ gt_ ge_ eq_ ne_ "
-                  "less_ less_equal_ greater_ greater_equal_ not_equal_",
-    }, "the function without the underscore, such as Tensor.squeeze; Tensor.data may be assigned"),
+        "Tensor": "as_strided_ resize resize_ resize_as resize_as_ set_ rename rename_ lt_ le_ gt_ "
+                  "ge_ eq_ ne_ less_ less_equal_ greater_ greater_equal_ not_equal_",
+    }, "the function without the underscore, such as Tensor.lt; Tensor.data may be assigned"),
     Absent("names of dims", {
         "": "align_tensors", "Tensor": "name names align_as align_to has_names refine_names",
     }, "dims have numbers; flow.einsum has letters for them"),

@@ -20,10 +20,11 @@ CALLS = {
                     ((), SUM_DIMS)),
     **dict.fromkeys("argsort count_nonzero cummax cummin cumprod cumsum diff log_softmax "
                     "logcumsumexp softmax softmin sort squeeze unbind unique unique_consecutive "
-                    "unsqueeze cumprod_ cumsum_ "
+                    "unsqueeze cumprod_ cumsum_ squeeze_ unsqueeze_ "
                     "F.normalize F.softmin size stride".split(), ((), {"dim": 1})),
     **dict.fromkeys(("cat", "concat", "concatenate", "stack"), ("tensors", {"dim": 1})),
-    **dict.fromkeys(("swapaxes", "swapdims", "transpose"), ((), {"dim0": 0, "dim1": 2})),
+    **dict.fromkeys("swapaxes swapdims transpose swapaxes_ swapdims_ transpose_".split(),
+                    ((), {"dim0": 0, "dim1": 2})),
     **dict.fromkeys(("chunk", "split", "tensor_split", "topk", "repeat_interleave"),
                     ((2,), {"dim": 1})),
     **dict.fromkeys(("gather", "take_along_dim"), ({"index": I, "indices": I}, {"dim": 1})),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names that programs written for PyTorch use beside functions and layers: switches of libraries,
-engines of attention, padded sequences, kept generators."""
+engines of attention, padded sequences, kept generators, dims changed in place."""
 
+import gc
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -156,3 +158,98 @@ def test_fork_rng_takes_devices(devices, kind):
 def test_fork_rng_refuses_other_kinds():
     with pytest.raises(ValueError, match="'cuda' or 'cpu'"), flow.random.fork_rng(device_type="a"):
         pass
+
+
+# ---------------------------------------------------------------------------------------------
+# Dims changed in place
+
+TURNS = [
+    ("transpose_", (0, 1)), ("transpose_", (-1, 0)), ("transpose_", (1, 1)), ("swapaxes_", (0, -1)),
+    ("swapdims_", (1, 2)), ("squeeze_", ()), ("squeeze_", (0,)), ("squeeze_", ((0, 2),)),
+    ("unsqueeze_", (0,)), ("unsqueeze_", (-1,)), ("unsqueeze_", (2,)),
+]  # fmt: skip
+SHAPES = [(2, 3, 4), (1, 3, 1), (1, 0, 2), (1, 1, 1)]
+
+
+@pytest.mark.parametrize("name, arguments", TURNS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_tensor_becomes_what_the_function_gives(name, arguments, shape):
+    x = flow.arange(float(np.prod(shape))).reshape(shape)
+    want, place = getattr(x, name[:-1])(*arguments), x.data_ptr()
+    got = getattr(x, name)(*arguments)
+    assert got is x and x.shape == want.shape and x.stride() == want.stride()
+    assert x.is_contiguous() == want.is_contiguous() and x.data_ptr() == place
+    assert x.tolist() == want.tolist()
+    x.add_(1)
+    assert x.tolist() == want.tolist(), "the same memory"
+
+
+def test_t_of_itself():
+    x = flow.arange(6.0).view(2, 3)
+    assert x.t_() is x and x.shape == (3, 2) and x.tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert flow.ones(3).t_().shape == (3,) and flow.ones(()).t_().shape == ()
+    with pytest.raises(flow.ShapeError, match=r"^t_\(\): "):
+        flow.ones(1, 2, 3).t_()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("name, arguments", [("transpose_", (0, 1)), ("unsqueeze_", (1,)),
+                                             ("squeeze_", (2,)), ("squeeze_", ())])  # fmt: skip
+def test_gradients_through_changed_dims(name, arguments, changed):
+    """Against the function without the underscore; `changed`: its elements change as well."""
+    grads = []
+    for in_place in (False, True):
+        x = flow.arange(6.0).view(2, 3, 1).requires_grad_()
+        h = x * 2
+        turned = getattr(h, name if in_place else name[:-1])(*arguments)
+        assert (turned is h) is in_place
+        if changed:
+            turned.mul_(3)
+            turned.select(0, 0).exp_()
+        (turned * flow.arange(6.0).view(turned.shape)).sum().backward()
+        grads.append(x.grad)
+    assert grads[0].equal(grads[1])
+
+
+def test_views_cut_before_the_change_keep_their_gradients():
+    x = flow.arange(6.0).view(2, 3).requires_grad_()
+    h = x * 2
+    row = h[1]
+    h.t_()
+    (row * flow.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0], [2, 4, 6]]
+
+
+def test_a_graph_that_saved_the_tensor_refuses():
+    x = flow.rand(2, 3, requires_grad=True)
+    h = x * 2
+    y = (h * h).sum()
+    h.t_()
+    with pytest.raises(RuntimeError, match="changed in place"):
+        y.backward()
+
+
+def test_what_keeps_its_dims():
+    leaf = flow.ones(2, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"^t_\(\): a leaf that requires grad"):
+        leaf.t_()
+    with flow.no_grad():
+        assert leaf.t_().shape == (3, 2)
+    h = leaf * 2
+    with pytest.raises(RuntimeError, match=r"^unsqueeze_\(\): a view with a history"):
+        h[0].unsqueeze_(0)
+    with flow.no_grad(), pytest.raises(RuntimeError, match="keeps its dims under no_grad"):
+        h.squeeze_()
+    assert h.shape == (3, 2)
+    for call in (lambda: h.transpose_(0, 5), lambda: flow.ones(2).unsqueeze_(9)):
+        with pytest.raises(IndexError, match=r"^(transpose|unsqueeze)_\(\): dim"):
+            call()
+
+
+def test_nothing_stays_of_a_tensor_that_changed_its_dims():
+    thing = flow.rand(2, 3, requires_grad=True) * 2
+    end = weakref.ref(thing)
+    thing.t_().exp().sum().backward()
+    del thing
+    gc.collect()
+    assert end() is None
