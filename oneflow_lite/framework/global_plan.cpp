@@ -65,11 +65,28 @@ struct AttrWords {
   }
 };
 
+// The two attributes that say where in a generator's sequence an op draws; negative where it does
+// not. No choice depends on them.
+struct PlaceAttrs {
+  int seed = -1, offset = -1;
+
+  explicit PlaceAttrs(const OpDef& def) {
+    for (size_t i = 0; i < def.attrs.size(); ++i) {
+      if (def.attrs[i].type != AttrType::kInt) continue;
+      if (def.attrs[i].name == "seed") seed = static_cast<int>(i);
+      if (def.attrs[i].name == "offset") offset = static_cast<int>(i);
+    }
+    if (seed < 0 || offset < 0) seed = offset = -1;
+  }
+  bool has(size_t i) const { return static_cast<int>(i) == seed || static_cast<int>(i) == offset; }
+};
+
 // All that a plan depends on.
-Words KeyOf(const OpCall& call) {
+Words KeyOf(const OpCall& call, const PlaceAttrs& place) {
   Words key;
   key.push_back(WordOf(&call.op));
   for (size_t i = 0; i < call.attrs.size(); ++i) {
+    if (place.has(i)) continue;
     const AttrValue& value = call.attrs[static_cast<int>(i)];
     key.push_back(value.index());
     std::visit(AttrWords{&key}, value);
@@ -350,11 +367,18 @@ double BoxingBytes(const Shape& shape, double bytes, const Sbp& from, const Sbp&
 StatusOr<std::shared_ptr<const GlobalPlan>> PlanOf(const OpCall& call) {
   constexpr size_t kMost = 1 << 14;  // then attributes that differ from call to call have filled it
   thread_local std::unordered_map<Words, std::shared_ptr<const GlobalPlan>, WordsHash> plans;
-  Words key = KeyOf(call);
-  if (const auto found = plans.find(key); found != plans.end()) return found->second;
+  const OpDef& def = call.op.def();
+  const PlaceAttrs place(def);
+  Words key = KeyOf(call, place);
+  if (const auto found = plans.find(key); found != plans.end()) {
+    if (place.seed < 0) return found->second;
+    auto plan = std::make_shared<GlobalPlan>(*found->second);
+    for (const int i : {place.seed, place.offset}) plan->attrs[i] = call.attrs[i];
+    return plan;
+  }
   auto plan = std::make_shared<GlobalPlan>();
   OFL_RETURN_IF_ERROR(Planner(call, plan.get()).Run());
-  if (call.op.def().random) return plan;  // each has a seed of its own
+  if (def.random && place.seed < 0) return plan;  // whatever makes each call another
   if (plans.size() >= kMost) plans.clear();
   plans.emplace(std::move(key), plan);
   return plan;

@@ -5,7 +5,9 @@ says of it.
 The functions without "test" in their names run on each rank (rank_group.py).
 """
 
+import itertools
 import re
+import time
 
 import numpy as np
 import pytest
@@ -149,6 +151,55 @@ def dropped(rank, ranks, function, dtype):
 @pytest.mark.parametrize("placement", [LINE, GRID], ids=["line", "grid"])
 def test_dropout_draws_by_the_place_in_the_whole(ranks, placement, function, dtype):
     ranks.run(dropped, placement, function, dtype)
+
+
+def drawn_anew(rank, ranks):
+    """A plan that was kept draws elsewhere each time, and is the one that a new process makes."""
+    p = flow.placement("cpu", ranks)
+    x = spread(np.ones((8, 12)), p, [split(0)] * len(p.shape))
+    q = spread(np.ones((4, 2, 8, 4)), p, [split(0)] * len(p.shape))
+    for draw in (lambda: F.dropout(x), lambda: x.clone().normal_(), lambda: x.clone().bernoulli_(),
+                 lambda: flow.rand(8, 12, placement=p, sbp=x.sbp),
+                 lambda: F.scaled_dot_product_attention(q, q, q, dropout_p=0.5)):  # fmt: skip
+        runs = []
+        for _ in range(2):
+            flow.manual_seed(1)
+            runs.append([draw().numpy() for _ in range(3)])
+        np.testing.assert_array_equal(runs[0], runs[1])
+        assert not np.array_equal(runs[0][0], runs[0][1])
+        assert not np.array_equal(runs[0][1], runs[0][2])
+
+
+@pytest.mark.parametrize("placement", [LINE, GRID], ids=["line", "grid"])
+def test_each_call_draws_anew(ranks, placement):
+    ranks.run(drawn_anew, placement)
+
+
+def overheads(rank):
+    """Microseconds by which calls on one rank are longer than local ones: with a plan, without."""
+    local = flow.ones(8, 4)
+    x = local.to_global(flow.placement("cpu", [0]), split(0))
+    if rank:
+        return None
+    others = iter(np.linspace(0.1, 0.9, 10_000))  # another p, another plan
+
+    def lasts(t, chances):
+        best = 1.0
+        for _ in range(30):
+            given = [float(next(chances)) for _ in range(200)]
+            start = time.perf_counter()
+            for p in given:
+                F.dropout(t, p)
+            best = min(best, (time.perf_counter() - start) / 200)
+        return best * 1e6
+
+    again = itertools.repeat(0.5)
+    return [lasts(x, chances) - lasts(local, again) for chances in (again, others)]
+
+
+def test_dropout_plans_once(ranks):
+    planned, planning = ranks.run(overheads)[0]
+    assert planned < 0.75 * planning, (planned, planning)
 
 
 def classes(rank, ranks, sbps, smoothing, count):
