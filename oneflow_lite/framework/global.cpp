@@ -73,7 +73,7 @@ Status CheckWritable(const OpDef& def, const Tensor& self) {
   if (!GlobalOf(self)->copied) return OkStatus();
   return Error(ErrorKind::kRuntime, def.name, "(): ", Describe(self),
                " is a view of a global tensor whose elements had to move between ranks; to write "
-               "into it would not reach what it was cut from. Clone it, or write by another way");
+               "into it would not reach what it was cut from. Write x[...] = value, or clone it");
 }
 
 // The view on the shard. A shard that lies in other strides than the logical tensor may have to be

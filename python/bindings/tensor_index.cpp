@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // x[i], x[1:, None, ..., 0] and their assignment, as views that autograd follows.
+#include <optional>
+
 #include "functional/compact.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/global.h"
 #include "functional/index_rows.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
-#include "oneflow_lite/framework/global.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/creation.h"
 
@@ -231,6 +235,19 @@ Status Assign(const Tensor& view, Tensor value) {
   return functional::CopyInto(view, value).status();
 }
 
+// A view of a global tensor does not reach it where elements moved between ranks: then they are
+// written into the whole, and the whole into the tensor.
+bool HadToMove(const Tensor& self, const Tensor& view) {
+  const GlobalSpec *from = GlobalOf(self), *to = GlobalOf(view);
+  if (!from || !to || !to->copied || from->copied) return false;
+  // A leaf that requires grad refuses, whichever way.
+  return !(GradEnabled() && autograd::RequiresGrad(self) && autograd::IsLeaf(self));
+}
+StatusOr<Tensor> WholeOf(const Tensor& self) {
+  const PlacementRef placement = GlobalOf(self)->placement;
+  return functional::Boxed(self, placement, NdSbp(placement->ndim(), Sbp::Broadcast()));
+}
+
 int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
   return Protect([&] {
     if (!value) {
@@ -243,9 +260,17 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     }
     Places places;
     if (!ReadIndex(index, &places)) return -1;
-    Indexing indexing("setitem", Unwrap(self));
-    if (!indexing.Apply(places)) return -1;
-    const Tensor& view = indexing.view();
+    Tensor whole;
+    std::optional<Indexing> indexing(std::in_place, "setitem", Unwrap(self));
+    if (!indexing->Apply(places)) return -1;
+    if (HadToMove(Unwrap(self), indexing->view())) {
+      StatusOr<Tensor> brought = WholeOf(Unwrap(self));
+      if (!brought.ok()) return Raise(Renamed("setitem", brought.status())), -1;
+      whole = *std::move(brought);
+      indexing.emplace("setitem", whole);
+      if (!indexing->Apply(places)) return -1;
+    }
+    const Tensor& view = indexing->view();
     Status s;
     Scalar scalar;
     const Match m = AsScalar(value, &scalar);
@@ -258,6 +283,7 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
       if (!from.defined()) return -1;
       s = Assign(view, std::move(from));
     }
+    if (s.ok() && whole.defined()) s = functional::CopyInto(Unwrap(self), whole).status();
     return s.ok() ? 0 : (Raise(Renamed("setitem", s)), -1);
   });
 }

@@ -233,6 +233,65 @@ def test_factories(ranks):
     ranks.run(factories)
 
 
+INDICES = [np.s_[1:3], np.s_[2], np.s_[..., 1:5:2], np.s_[1:, None, 3], np.s_[4:4], np.s_[-1, 0],
+           np.s_[:], np.s_[[0, 3]], np.s_[::2, 1:2]]  # fmt: skip
+
+
+def written_by_index(rank, ranks):
+    """x[...] = value reaches x, whatever lies where; x keeps its SBP and its shard's memory."""
+    p = flow.placement("cpu", ranks)
+    whole = [flow.sbp.broadcast] * len(p.shape)
+    kinds = [flow.sbp.split(0), flow.sbp.split(1), flow.sbp.broadcast]
+    for first in kinds:
+        sbp = [first, flow.sbp.split(0)][: len(p.shape)]
+        for index in INDICES:
+            expected = values_of((5, 6))
+            x = flow.tensor(expected).to_global(p, whole).to_global(sbp=sbp)
+            place, cut = x.to_local().data_ptr(), expected[index]
+            x[index] = 7
+            expected[index] = 7
+            np.testing.assert_array_equal(x.numpy(), expected)
+            value = values_of((6,))[: cut.shape[-1]] if cut.ndim else np.float64(3)
+            x[index] = flow.tensor(value).to_global(p, whole)
+            expected[index] = value
+            np.testing.assert_array_equal(x.numpy(), expected)
+            assert x.sbp == tuple(sbp) and x.to_local().data_ptr() == place
+    # Gradients of what was written and of what stayed, against one process.
+    grads = []
+    for spread in (lambda t: t, lambda t: t.to_global(p, whole)):
+        a = spread(flow.tensor(values_of((5, 6)))).requires_grad_()
+        v = spread(flow.tensor(values_of((2, 6)))).requires_grad_()
+        w = a * 2
+        if w.is_global:
+            w = w.to_global(sbp=[flow.sbp.split(0)] * len(p.shape))
+        w[1:3] = v * 3
+        w[0, 0] = 1.0
+        (w * w).sum().backward()
+        grads.append([t.grad.numpy() for t in (a, v)])
+    for one, other in zip(*grads, strict=True):
+        np.testing.assert_array_equal(one, other)
+    # A leaf refuses and stays; so does a view that was gathered itself.
+    x = (
+        flow.tensor(values_of((5, 6)))
+        .to_global(p, whole)
+        .to_global(sbp=[flow.sbp.split(0)] * len(p.shape))
+    )
+    leaf = x.detach().clone().requires_grad_()
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf[1:3] = 0
+    np.testing.assert_array_equal(leaf.detach().numpy(), values_of((5, 6)))
+    with pytest.raises(RuntimeError, match="a view of a global tensor whose elements had to move"):
+        x[1:4][0:1] = 0
+    with flow.no_grad():
+        leaf[1:3] = 0
+    assert float(leaf.detach()[1:3].abs().sum()) == 0
+
+
+@pytest.mark.parametrize("placement", [LINE, GRID], ids=["line", "grid"])
+def test_item_assignment_reaches_the_tensor(ranks, placement):
+    ranks.run(written_by_index, placement)
+
+
 def in_place(rank):
     p = flow.placement("cpu", LINE)
 
