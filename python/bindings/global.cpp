@@ -311,6 +311,12 @@ void AddScope(py::module_& m) {
   };
   m.def("_tensor_of_shard", of_shard, py::arg("local"), py::arg("shape"), py::arg("placement"),
         py::arg("sbp"));
+  m.def(
+      "_is_out_of_date",
+      [](const py::handle& t) {
+        return GlobalOf(AnyTensor(t)) && !CheckFresh("", AnyTensor(t)).ok();
+      },
+      py::arg("tensor"), "Whether it is a view that was cut before its global tensor changed.");
   m.def("_everywhere", &Everywhere, py::arg("same"), py::arg("placement"));
   m.def("_box_of_shard", box_of, py::arg("shape"), py::arg("placement"), py::arg("sbp"),
         py::arg("position"));

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oneflow_lite._oneflow_lite import _is_out_of_date
+
 if TYPE_CHECKING:
     from oneflow_lite import Tensor
 
@@ -129,12 +131,9 @@ def tensor_repr(x: Tensor) -> str:
         For example ``tensor([[0.1000, 0.2000]], device='cuda:0', grad_fn=<softmax_backward>)``.
     """
     prefix = "tensor("
-    values, stale = x.detach(), False
-    if x.is_global:  # what lies here, so that nobody has to wait for the others
-        try:
-            values = values.to_local()
-        except RuntimeError:  # a view that was cut before its tensor changed
-            stale = True
+    values, stale = x.detach(), _is_out_of_date(x)
+    if x.is_global and not stale:  # what lies here, so that nobody has to wait for the others
+        values = values.to_local()
     if x.device.type == "meta" or stale:
         body = "..."
     elif values.numel() == 0:

@@ -328,6 +328,10 @@ def in_place(rank):
         with pytest.raises(RuntimeError, match="was cut before that tensor changed"):
             use()
     assert "out of date" in repr(apart) and "out of date" not in repr(beside)
+    # What else to_local may raise is no matter of age.
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError, match="another"):
+        patch.setattr(flow.Tensor, "to_local", lambda self: exec("raise RuntimeError('another')"))
+        repr(x)
     x.sub_(1)
     expected -= 1
     # The operand moves, what is changed does not.
