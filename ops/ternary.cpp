@@ -6,6 +6,7 @@
 // The slopes are the gradients of ops in binary.cpp: linear in g, and differentiable in turn.
 #include "functional/ternary.h"
 
+#include <cmath>
 #include <string>
 
 #include "functional/binary_math.h"
@@ -58,11 +59,41 @@ StatusOr<Tensor> MulDivGradientC(C c) {
   OFL_ASSIGN_OR_RETURN(Tensor product, MulDiv(c.grad(0), c.input(0), c.input(2), NegativeOf(c)));
   return MulDiv(product, c.input(1), c.input(2));
 }
-template <int64_t kPart>
-StatusOr<Tensor> ClampGradient(C c) {
+// The gradient where a part is, else `rest`.
+StatusOr<Tensor> InPart(C c, int64_t part, const Tensor& g, const Operand& rest) {
   OFL_ASSIGN_OR_RETURN(Tensor chosen,
-                       functional::ClampPart(c.input(0), c.input(1), c.input(2), kPart));
-  return functional::Where(chosen, c.grad(0), Scalar(0));
+                       functional::ClampPart(c.input(0), c.input(1), c.input(2), part));
+  return functional::Where(chosen, g, rest);
+}
+StatusOr<Tensor> HalfInPart(C c, int64_t part, const Operand& rest) {
+  OFL_ASSIGN_OR_RETURN(Tensor half, Mul(c.grad(0), Scalar(0.5)));
+  return InPart(c, part, half, rest);
+}
+bool IsNumber(C c, int i) { return c.spec(i).shape.ndim() == 0 && !c.needs(i); }
+// Whether a bound is an infinite number, which stands for none.
+bool IsNone(C c, int i) {
+  const Tensor& bound = c.input(i);
+  if (!IsNumber(c, i) || bound.device().type != DeviceType::kCPU) return false;
+  return VisitFloating(bound.dtype(), [&]<class T>(Tag<T>) {
+    return std::isinf(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*bound.data<T>()));
+  });
+}
+// At a bound that is a number the slope is 0; with one that is a tensor x shares, as in PyTorch.
+StatusOr<Tensor> ClampGradientX(C c) {
+  if (IsNumber(c, 1) && IsNumber(c, 2)) return InPart(c, 0, c.grad(0), Scalar(0));
+  if (IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), c.input(0), c.input(1));
+  if (IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), c.input(0), c.input(2));
+  OFL_ASSIGN_OR_RETURN(Tensor g, HalfInPart(c, 3, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(g, HalfInPart(c, 4, g));
+  return InPart(c, 5, c.grad(0), g);
+}
+template <int64_t kWhole, int64_t kShared>
+StatusOr<Tensor> ClampGradientBound(C c) {
+  const Tensor &x = c.input(0), &bound = c.input(kWhole);
+  if (kWhole == 1 && IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), bound, x);
+  if (kWhole == 2 && IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), bound, x);
+  OFL_ASSIGN_OR_RETURN(Tensor g, HalfInPart(c, kShared, Scalar(0)));
+  return InPart(c, kWhole, c.grad(0), g);
 }
 
 // Second order: u = grad g, and kSlope(u, a, b) is what the slope is of u instead of g.
@@ -162,12 +193,12 @@ constexpr TernaryEntry kTernaryEntries[] = {
       AddCDivGradientC}},
     {"clamp", "a, not below b and then not above c; NaN where one of the three is.", kAllDTypes,
      false, false, {kA | kB | kC, kA | kB | kC, kA | kB | kC},
-     {ClampGradient<0>, ClampGradient<1>, ClampGradient<2>}},
+     {ClampGradientX, ClampGradientBound<1, 3>, ClampGradientBound<2, 4>}},
     {"mul_div", "value a (b / c).", kFloatingSet, false, true, {kB | kC, kA | kC, kA | kB | kC},
      {[](C c) { return MulDiv(c.grad(0), c.input(1), c.input(2), Scalar(ValueOf(c))); },
       [](C c) { return MulDiv(c.grad(0), c.input(0), c.input(2), Scalar(ValueOf(c))); },
       MulDivGradientC}},
-    {"clamp_part", "Whether clamp gives a (value 0), b (1) or c (2).", kNumericSet, true, true,
+    {"clamp_part", "Where clamp gives a, b or c; functional/ternary.h has the parts.", kNumericSet, true, true,
      {0, 0, 0}, {nullptr, nullptr, nullptr}},
     {"pow_slope_a", "a times the slope of b^c by b; 0 where c is 0.", kFloatingSet, false, false,
      {kB | kC, kA | kB | kC, kA | kB | kC},

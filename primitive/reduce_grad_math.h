@@ -42,7 +42,7 @@ OFL_BOTH_DEVICES inline C ReduceGradOf(C dy, C x, C y, C extra, int64_t zeros, C
   } else if constexpr (kOp == ReduceGradKind::kNorm) {
     return dy * NormSlope(x, y, p);
   } else if constexpr (kOp == ReduceGradKind::kLogSumExp) {
-    return dy * (x == extra ? C(1) : std::exp(x - extra));
+    return dy * std::exp(x - extra);
   } else {
     if (zeros == 0) return dy * (extra / x);
     return zeros == 1 && x == 0 ? dy * extra : C(0);

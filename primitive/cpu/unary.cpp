@@ -114,12 +114,12 @@ template <class D>
 HWY_INLINE hn::Vec<D> Number(D d, double v) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(v));
 }
-// 1, 0 or -1; a zero and NaN as they are.
+// 1, 0 or -1; 0 of NaN.
 template <class D>
 HWY_INLINE hn::Vec<D> SignOf(D d, hn::Vec<D> x) {
   using T = hn::TFromD<D>;
   const auto zero = hn::Zero(d), one = hn::Set(d, T(1));
-  const auto above = hn::IfThenElse(hn::Gt(x, zero), one, x);
+  const auto above = hn::IfThenElseZero(hn::Gt(x, zero), one);
   if constexpr (std::is_unsigned_v<T>) return above;
   return hn::IfThenElse(hn::Lt(x, zero), hn::Sub(zero, one), above);
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients where a function has a kink, and of NaN: as in PyTorch."""
 
+import itertools
 import math
 
 import numpy as np
@@ -11,12 +12,11 @@ F = flow.nn.functional
 NAN = math.nan
 X = [0.0, 1.0, -1.0, 2.0, NAN]
 
-# At a bound, which is a number, the slope of an activation is 0, and that of clamp 1, as in
-# PyTorch; NaN goes through.
+# At a bound, which is a number, the slope is 0, as in PyTorch 2.15; NaN goes through all but clamp.
 BOUNDS = [
-    (lambda x: flow.clamp(x, 0.0), [1, 1, 0, 1, 1]),
-    (lambda x: flow.clamp(x, 0.0, 2.0), [1, 1, 0, 1, 1]),
-    (lambda x: flow.clamp(x, max=1.0), [1, 1, 1, 0, 1]),
+    (lambda x: flow.clamp(x, 0.0), [0, 1, 0, 1, 0]),
+    (lambda x: flow.clamp(x, 0.0, 2.0), [0, 1, 0, 0, 0]),
+    (lambda x: flow.clamp(x, max=1.0), [1, 0, 1, 0, 0]),
     (F.relu, [0, 1, 0, 1, 1]),
     (F.relu6, [0, 1, 0, 1, 1]),
     (F.hardtanh, [1, 0, 0, 0, 1]),
@@ -32,6 +32,73 @@ def test_at_a_bound(case, dtype, device):
     x = tensor(X, dtype, device).requires_grad_()
     function(x).sum().backward()
     np.testing.assert_array_equal(host(x.grad), want)
+
+
+def of_clamp(x, low, high):
+    """The gradients of x and its bounds, as PyTorch 2.15 gives them."""
+    if low > high:
+        return 0, 0, 1
+    if low == high:
+        return x == low, x < low, x > high
+    at_low, at_high = (x == low) / 2, (x == high) / 2
+    return (low < x < high) + at_low + at_high, (x < low) + at_low, (x > high) + at_high
+
+
+@pytest.mark.parametrize("needs", list(itertools.product([False, True], repeat=3)))
+@pytest.mark.parametrize("one", [None, "min", "max"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_clamp_between_tensors_shares(needs, one, dtype, device):
+    """Where x and a bound that is a tensor are equal, each gets a half; nothing of none."""
+    triples = list(itertools.product([0.0, 1.0, 2.0], repeat=3))
+    x, low, high = (tensor(v, dtype, device) for v in zip(*triples, strict=True))
+    leaves = [t.requires_grad_(n) for t, n in zip((x, low, high), needs, strict=True)]
+    bounds = {"min": low, "max": high}
+    bounds = bounds if one is None else {one: bounds[one]}
+    y = x.clamp(**bounds)
+    if not y.requires_grad:
+        return
+    y.sum().backward()
+    inf = math.inf
+    want = [of_clamp(a, -inf if one == "max" else b, inf if one == "min" else c)
+            for a, b, c in triples]  # fmt: skip
+    for i, t in enumerate(leaves):
+        if t.grad is not None:
+            np.testing.assert_array_equal(host(t.grad), [float(w[i]) for w in want])
+
+
+def test_clamp_of_nothing_and_of_infinities(device):
+    x = tensor([], "float32", device).requires_grad_()
+    x.clamp(x.detach(), x.detach() + 1).sum().backward()
+    assert x.grad.shape == (0,)
+    x = tensor([math.inf, -math.inf], "float32", device).requires_grad_()
+    (x.clamp(max=0.0).sum() + x.clamp(min=0.0).sum()).backward()
+    assert host(x.grad).tolist() == [1, 1]
+    # What is not chosen gets none of an infinite gradient.
+    x, low = (tensor(v, "float32", device).requires_grad_() for v in ([0.0, 2.0], [1.0, 1.0]))
+    x.clamp(min=low).backward(tensor([math.inf] * 2, "float32", device))
+    assert host(x.grad).tolist() == [0, math.inf] and host(low.grad).tolist() == [math.inf, 0]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_sign_of_nan_is_0(dtype, device):
+    x = tensor([NAN, -NAN, -2.0, math.inf, 0.0] * 9, dtype, device)
+    for got in (x.sign(), x.sgn(), x.clone().sign_()):
+        np.testing.assert_array_equal(host(got), [0, 0, -1, 1, 0] * 9)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_slopes_of_logsumexp_are_softmax(dtype, device):
+    """NaN where the result is infinite and the element as well, as in PyTorch."""
+    x = tensor([[-math.inf] * 2, [-math.inf, 1], [math.inf, 1], [NAN, 1], [2, 2]], dtype, device)
+    x.requires_grad_()
+    y = x.logsumexp(1)
+    np.testing.assert_allclose(host(y), [-math.inf, 1, math.inf, NAN, 2 + math.log(2)], rtol=4e-3)
+    y.sum().backward()
+    want = [[NAN, NAN], [0, 1], [NAN, 0], [NAN, NAN], [0.5, 0.5]]
+    np.testing.assert_allclose(host(x.grad), want, rtol=4e-3)
+    empty = tensor([[]], dtype, device).requires_grad_()
+    empty.logsumexp(1).sum().backward()
+    assert empty.grad.shape == (1, 0)
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum"])

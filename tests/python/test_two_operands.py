@@ -122,13 +122,13 @@ def test_ties_and_bounds_share_gradients(device):
     x = flow.tensor([0.0, 1.0, 2.0, 3.0, 4.0], device=device, requires_grad=True)
     low, high = (flow.tensor(v, device=device, requires_grad=True) for v in (1.0, 3.0))
     g = flow.autograd.grad(flow.clamp(x, low, high).sum(), [x, low, high])
-    assert [t.tolist() for t in g] == [[0, 1, 1, 1, 0], 1, 1]
+    assert [t.tolist() for t in g] == [[0, 0.5, 1, 0.5, 0], 1.5, 1.5]
     ends = flow.tensor([math.inf, -math.inf, math.nan], device=device, requires_grad=True)
-    assert flow.autograd.grad(ends.clamp(min=0).sum(), [ends])[0].tolist() == [1, 0, 1]
+    assert flow.autograd.grad(ends.clamp(min=0).sum(), [ends])[0].tolist() == [1, 0, 0]
     # What was not chosen gets none of an infinite gradient.
     y = flow.clamp(x, 1.0, 3.0)
     g = flow.autograd.grad(y, [x], [flow.full([5], math.inf, device=device)])[0]
-    assert g.tolist() == [0, math.inf, math.inf, math.inf, 0]
+    assert g.tolist() == [0, 0, math.inf, 0, 0]
 
 
 def test_quotients_have_no_slope_and_rests_the_exact_one(device):
@@ -240,7 +240,11 @@ def test_one_launch_forward_and_two_backward(name, device):
     for i in range(count):
         given = [a.detach().requires_grad_(i == k) for k, a in enumerate(args)]
         y = function(*given)
-        assert ops_of(flow.autograd.grad, [y], [given[i]], [flow.ones(3, device=device)]) <= 2
+        most = 8 if name == "clamp" else 2  # tensors share a gradient where they are equal
+        assert ops_of(flow.autograd.grad, [y], [given[i]], [flow.ones(3, device=device)]) <= most
+    x = args[0].detach().requires_grad_()
+    y = function(x, *[0.75] * (count - 1))
+    assert ops_of(flow.autograd.grad, [y], [x], [flow.ones(3, device=device)]) <= 2
 
 
 @pytest.mark.parametrize("name", ["gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift",

@@ -105,7 +105,8 @@ REFERENCES = {
     "log2": (np.log2, 4, 0), "logit": (np_logit_exact, 4, 0), "rad2deg": (np.rad2deg, 1, 0),
     "reciprocal": (lambda x: 1 / x, 1, 0), "round": (np.rint, 0, 0),
     "rsqrt": (lambda x: 1 / np.sqrt(x), 4, 0), "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 4, 0),
-    "sign": (np.sign, 0, 0), "sin": (np.sin, 4, 0), "sinc": (np_sinc, 4, 0),
+    "sign": (lambda x: np.sign(np.nan_to_num(x)), 0, 0),
+    "sin": (np.sin, 4, 0), "sinc": (np_sinc, 4, 0),
     "sinh": (np.sinh, 4, 0), "sqrt": (np.sqrt, 1, 0), "square": (np.square, 1, 0),
     "tan": (np.tan, 4, 0), "tanh": (np.tanh, 4, 0), "trunc": (np.trunc, 0, 0),
 }  # fmt: skip

@@ -58,10 +58,10 @@ struct FusedRelu {
     return x > C(0) || x != x ? x : C(0);  // NaN stays
   }
 };
-struct FusedSign {  // a zero and NaN as they are
+struct FusedSign {  // 0 of NaN
   template <class C>
   __device__ C operator()(C x) const {
-    const C above = x > C(0) ? C(1) : x;
+    const C above = x > C(0) ? C(1) : C(0);
     if constexpr (std::is_unsigned_v<C>) {
       return above;
     } else {

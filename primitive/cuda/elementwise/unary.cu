@@ -103,10 +103,10 @@ struct Reciprocal {
   }
   __device__ float Narrow(float x) const { return narrow::ReciprocalDown(x); }
 };
-struct Sign {  // a zero and NaN as they are
+struct Sign {  // 0 of NaN
   template <class C>
   __device__ C operator()(C x) const {
-    return x < C(0) ? C(-1) : x > C(0) ? C(1) : x;
+    return x < C(0) ? C(-1) : x > C(0) ? C(1) : C(0);
   }
 };
 struct Square {
