@@ -55,10 +55,9 @@ OFL_API StatusOr<Tensor> XLogYSlopeA(const Tensor& g, const Tensor& a, const Ten
                                      Scalar value);
 OFL_API StatusOr<Tensor> XLogYSlopeB(const Tensor& g, const Tensor& a, const Tensor& b,
                                      Scalar value);
-// Where clamp gives x alone: strictly between the bounds (part 0); the lower bound (1) or the upper
-// one (2), which bounds in the wrong order leave; x and the lower (3) or the upper (4) one, which
-// are equal while the bounds are not; and none of 1 to 4 (5), so that three that are equal, and
-// NaN, are x's. Infinite bounds stand for none.
+// Where x is strictly between the bounds (part 0), where clamp gives the lower bound (1) or the
+// upper one (2), which bounds in the wrong order leave, and where neither is (3): of x that is
+// equal to a bound, and of NaN. Infinite bounds stand for none.
 OFL_API StatusOr<Tensor> ClampPart(const Tensor& x, const Tensor& min, const Tensor& max,
                                    int64_t part);
 

@@ -59,15 +59,11 @@ StatusOr<Tensor> MulDivGradientC(C c) {
   OFL_ASSIGN_OR_RETURN(Tensor product, MulDiv(c.grad(0), c.input(0), c.input(2), NegativeOf(c)));
   return MulDiv(product, c.input(1), c.input(2));
 }
-// The gradient where a part is, else `rest`.
-StatusOr<Tensor> InPart(C c, int64_t part, const Tensor& g, const Operand& rest) {
+// The gradient where a part is, else 0.
+StatusOr<Tensor> InPart(C c, int64_t part) {
   OFL_ASSIGN_OR_RETURN(Tensor chosen,
                        functional::ClampPart(c.input(0), c.input(1), c.input(2), part));
-  return functional::Where(chosen, g, rest);
-}
-StatusOr<Tensor> HalfInPart(C c, int64_t part, const Operand& rest) {
-  OFL_ASSIGN_OR_RETURN(Tensor half, Mul(c.grad(0), Scalar(0.5)));
-  return InPart(c, part, half, rest);
+  return functional::Where(chosen, c.grad(0), Scalar(0));
 }
 bool IsNumber(C c, int i) { return c.spec(i).shape.ndim() == 0 && !c.needs(i); }
 // Whether a bound is an infinite number, which stands for none.
@@ -78,22 +74,20 @@ bool IsNone(C c, int i) {
     return std::isinf(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*bound.data<T>()));
   });
 }
-// At a bound that is a number the slope is 0; with one that is a tensor x shares, as in PyTorch.
+// At a bound that is a number the slope is 0, and x shares it with the only tensor, as in PyTorch;
+// between two tensors it has it alone.
 StatusOr<Tensor> ClampGradientX(C c) {
-  if (IsNumber(c, 1) && IsNumber(c, 2)) return InPart(c, 0, c.grad(0), Scalar(0));
+  if (IsNumber(c, 1) && IsNumber(c, 2)) return InPart(c, 0);
   if (IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), c.input(0), c.input(1));
   if (IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), c.input(0), c.input(2));
-  OFL_ASSIGN_OR_RETURN(Tensor g, HalfInPart(c, 3, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(g, HalfInPart(c, 4, g));
-  return InPart(c, 5, c.grad(0), g);
+  return InPart(c, 3);
 }
-template <int64_t kWhole, int64_t kShared>
+template <int kBound>
 StatusOr<Tensor> ClampGradientBound(C c) {
-  const Tensor &x = c.input(0), &bound = c.input(kWhole);
-  if (kWhole == 1 && IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), bound, x);
-  if (kWhole == 2 && IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), bound, x);
-  OFL_ASSIGN_OR_RETURN(Tensor g, HalfInPart(c, kShared, Scalar(0)));
-  return InPart(c, kWhole, c.grad(0), g);
+  const Tensor &x = c.input(0), &bound = c.input(kBound);
+  if (kBound == 1 && IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), bound, x);
+  if (kBound == 2 && IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), bound, x);
+  return InPart(c, kBound);
 }
 
 // Second order: u = grad g, and kSlope(u, a, b) is what the slope is of u instead of g.
@@ -193,7 +187,7 @@ constexpr TernaryEntry kTernaryEntries[] = {
       AddCDivGradientC}},
     {"clamp", "a, not below b and then not above c; NaN where one of the three is.", kAllDTypes,
      false, false, {kA | kB | kC, kA | kB | kC, kA | kB | kC},
-     {ClampGradientX, ClampGradientBound<1, 3>, ClampGradientBound<2, 4>}},
+     {ClampGradientX, ClampGradientBound<1>, ClampGradientBound<2>}},
     {"mul_div", "value a (b / c).", kFloatingSet, false, true, {kB | kC, kA | kC, kA | kB | kC},
      {[](C c) { return MulDiv(c.grad(0), c.input(1), c.input(2), Scalar(ValueOf(c))); },
       [](C c) { return MulDiv(c.grad(0), c.input(0), c.input(2), Scalar(ValueOf(c))); },

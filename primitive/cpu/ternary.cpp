@@ -51,26 +51,11 @@ bool IsEnd(T bound, int sign) {
 // functional/ternary.h says what the parts are.
 template <class T>
 bool IsClampPart(T x, T low, T high, int64_t part) {
-  const bool inverted = low > high, apart = low < high;
+  const bool inverted = low > high;
   const bool below = (x < low) & !inverted;
   const bool above = (x > high) | inverted;
-  const bool no_low = IsEnd(low, -1), no_high = IsEnd(high, 1);
-  const bool at_low = (x == low) & apart & !no_low, at_high = (x == high) & apart & !no_high;
-  const bool inside = ((x > low) | no_low) & ((x < high) | no_high);
-  switch (part) {
-    case 1:
-      return below;
-    case 2:
-      return above;
-    case 3:
-      return at_low;
-    case 4:
-      return at_high;
-    case 5:
-      return !(below | above | at_low | at_high);
-    default:
-      return inside & (x == x);
-  }
+  const bool inside = ((x > low) | IsEnd(low, -1)) & ((x < high) | IsEnd(high, 1));
+  return part == 0 ? inside & (x == x) : part == 1 ? below : part == 2 ? above : !below & !above;
 }
 template <class T>
 bool IsClose(T a, T b, const TernaryNumbers& v) {

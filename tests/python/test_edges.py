@@ -34,21 +34,20 @@ def test_at_a_bound(case, dtype, device):
     np.testing.assert_array_equal(host(x.grad), want)
 
 
-def of_clamp(x, low, high):
-    """The gradients of x and its bounds, as PyTorch 2.15 gives them."""
+def of_clamp(x, low, high, shared):
+    """The gradients of x and its bounds; x shares that of a bound that it is equal to, or has it."""
     if low > high:
         return 0, 0, 1
-    if low == high:
-        return x == low, x < low, x > high
-    at_low, at_high = (x == low) / 2, (x == high) / 2
-    return (low < x < high) + at_low + at_high, (x < low) + at_low, (x > high) + at_high
+    share = 0.5 if shared else 0
+    at_low, at_high = share * (x == low), share * (x == high)
+    return (low <= x <= high) - at_low - at_high, (x < low) + at_low, (x > high) + at_high
 
 
 @pytest.mark.parametrize("needs", list(itertools.product([False, True], repeat=3)))
 @pytest.mark.parametrize("one", [None, "min", "max"])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_clamp_between_tensors_shares(needs, one, dtype, device):
-    """Where x and a bound that is a tensor are equal, each gets a half; nothing of none."""
+def test_clamp_at_tensors(needs, one, dtype, device):
+    """Where x and the only bound, a tensor, are equal, each gets a half; between two x gets all."""
     triples = list(itertools.product([0.0, 1.0, 2.0], repeat=3))
     x, low, high = (tensor(v, dtype, device) for v in zip(*triples, strict=True))
     leaves = [t.requires_grad_(n) for t, n in zip((x, low, high), needs, strict=True)]
@@ -59,7 +58,7 @@ def test_clamp_between_tensors_shares(needs, one, dtype, device):
         return
     y.sum().backward()
     inf = math.inf
-    want = [of_clamp(a, -inf if one == "max" else b, inf if one == "min" else c)
+    want = [of_clamp(a, -inf if one == "max" else b, inf if one == "min" else c, one)
             for a, b, c in triples]  # fmt: skip
     for i, t in enumerate(leaves):
         if t.grad is not None:

@@ -70,25 +70,14 @@ struct ClampPart {
   }
   template <class C>
   __device__ bool operator()(C x, C low, C high, const TernaryNumbers& v) const {
-    const bool inverted = low > high, apart = low < high;
+    const bool inverted = low > high;
     const bool below = x < low && !inverted;
     const bool above = x > high || inverted;
-    const bool no_low = IsEnd(low, -1), no_high = IsEnd(high, 1);
-    const bool at_low = x == low && apart && !no_low, at_high = x == high && apart && !no_high;
-    switch (v.whole) {  // functional/ternary.h says what the parts are
-      case 1:
-        return below;
-      case 2:
-        return above;
-      case 3:
-        return at_low;
-      case 4:
-        return at_high;
-      case 5:
-        return !(below || above || at_low || at_high);
-      default:
-        return (x > low || no_low) && (x < high || no_high) && x == x;
-    }
+    const bool inside = (x > low || IsEnd(low, -1)) && (x < high || IsEnd(high, 1));
+    return v.whole == 0   ? inside && x == x
+           : v.whole == 1 ? below
+           : v.whole == 2 ? above
+                          : !below && !above;
   }
 };
 struct IsClose {
