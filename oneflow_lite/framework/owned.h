@@ -73,7 +73,8 @@ class OFL_API OwnedWalk {
   void Run();
 
   int64_t repeats_ = 0;
-  // How many references were named; -n where all were, and were last met in repetition n.
+  // How many references were named while it counted, 0 where all were; from then on -n where repeat
+  // n was the last that met them.
   std::unordered_map<const void*, int64_t> named_;
   std::vector<TensorImpl*> tensors_;
   std::vector<Node*> nodes_;

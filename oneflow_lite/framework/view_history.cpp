@@ -138,8 +138,9 @@ class ViewUpdate final : public Node {
     walk.Visit(inner_);
   }
   void ClearOwned() override {
+    if (inner_->use_count() != 1) return;
     Node::ClearOwned();
-    if (inner_->use_count() == 1) inner_->ClearOwned();
+    inner_->ClearOwned();
   }
 
  private:

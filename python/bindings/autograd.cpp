@@ -140,11 +140,13 @@ int ClearNode(PyObject* o) {
   if (node && node->use_count() == 1) node->ClearOwned();
   return 0;
 }
+destructor free_node = nullptr;  // the base class'
 void DeallocNode(PyObject* o) {
   EndCollection();
-  Py_TYPE(o)->tp_base->tp_dealloc(o);
+  free_node(o);
 }
 void AddCollection(PyHeapTypeObject* type) {
+  free_node = type->ht_type.tp_base->tp_dealloc;
   type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
   type->ht_type.tp_dealloc = &DeallocNode;
   type->ht_type.tp_traverse = &TraverseNode;
@@ -161,6 +163,7 @@ PyObject* WrapNode(const Ref<Node>& node) {
 PyObject* WrapHookHandle(HookHandle handle) { return py::cast(std::move(handle)).release().ptr(); }
 
 void AddAutograd(py::module_& m) {
+  AddCollector();
   py::class_<Node, Ref<Node>>(m, "Node", py::custom_type_setup(&AddCollection),
                               "A step of backward.")
       .def("name", [](const Node& n) { return n.name(); })

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/collector.h"
 
+#include <pybind11/pybind11.h>
+
+#include <string>
 #include <unordered_set>
 
 #include "oneflow_lite/framework/owned.h"
@@ -46,26 +49,29 @@ class Collector final : public OwnedWalk {
 // these once, with the object itself as the argument. It then traverses those that are alive, with
 // another argument, which is where the walk is repeated. No other code runs in between.
 //
-// A new collection shows by an object that is traversed again, or by a count after a repetition.
-// One that shows neither found all of its objects to be garbage, and cleared or freed them, which
-// ended it (EndCollection). Where another Python passes another argument, each object is walked
-// alone: what two of them keep together stays.
+// A collection counts twice where it found garbage, with finalizers in between: the second count
+// shows by its first object, which was in the first one. What ends a collection besides is told
+// (EndCollection): the start of the next one, and that an object is cleared or freed. Where another
+// Python passes another argument, each object is walked alone: what two of them keep together
+// stays.
 class Collection {
  public:
+  // start: a tensor or a node, or null where there is nothing to visit.
   template <class Start>
-  int Visit(PyObject* object, Start& start, visitproc visit, void* arg) {
+  int Visit(PyObject* object, Start* start, visitproc visit, void* arg) {
     const bool counts = arg == object;
-    if (!counts && !collection_lasts) return Collector().Visit(start, visit, arg);
+    if (!start && !counts) return 0;
+    if (!counts && !collection_lasts) return Collector().Visit(*start, visit, arg);
     const bool goes_on = collection_lasts && counts == counts_ &&
                          (counts || (visit == visit_ && arg == arg_)) &&
                          objects_.insert(object).second;
     if (!goes_on) {
       if (counts) walk_ = Collector();
       if (!counts) walk_.Repeat();
-      objects_ = {object};
+      objects_ = std::unordered_set<PyObject*>{object};  // without the buckets of a larger one
     }
     counts_ = counts, visit_ = visit, arg_ = arg, collection_lasts = true;
-    return walk_.Visit(start, visit, arg);
+    return start ? walk_.Visit(*start, visit, arg) : 0;
   }
 
  private:
@@ -82,8 +88,11 @@ Collection& LastCollection() {
 }
 
 template <class Start>
-int Visit(PyObject* object, Start& start, visitproc visit, void* arg) {
-  if (objects_in_graphs.load(std::memory_order_relaxed) == 0) return 0;
+int Visit(PyObject* object, Start* start, visitproc visit, void* arg) {
+  if (objects_in_graphs.load(std::memory_order_relaxed) == 0) {
+    EndCollection();
+    return 0;
+  }
   return LastCollection().Visit(object, start, visit, arg);
 }
 
@@ -99,11 +108,18 @@ SharedObject ShareInGraph(PyObject* borrowed) {
 
 int VisitGraph(PyObject* object, const Tensor& t, visitproc visit, void* arg) {
   // Most tensors: nobody else's, and not in a graph.
-  if (!t.defined() || (t.impl()->use_count() == 1 && !t.impl()->autograd)) return 0;
-  return Visit(object, t, visit, arg);
+  const bool alone = !t.defined() || (t.impl()->use_count() == 1 && !t.impl()->autograd);
+  return Visit(object, alone ? nullptr : &t, visit, arg);
 }
 int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg) {
-  return Visit(object, node, visit, arg);
+  return Visit(object, &node, visit, arg);
+}
+
+void AddCollector() {
+  const auto on = [](const py::str& phase, const py::dict&) {
+    if (std::string(phase) == "start") EndCollection();
+  };
+  py::module_::import("gc").attr("callbacks").attr("append")(py::cpp_function(on));
 }
 
 }  // namespace oneflow_lite::python

@@ -351,6 +351,72 @@ def test_what_a_finalizer_brings_back_stays_whole():
         assert end() is None
 
 
+class Finalizer:
+    """Runs a function where the collector finds it in a cycle."""
+
+    def __init__(self, at_the_end):
+        self.at_the_end, self.itself = at_the_end, self
+
+    def __del__(self):
+        self.at_the_end(self)
+
+
+def test_a_finalizer_that_builds_a_graph_is_counted_anew():
+    """Between the collector's two counts of one collection a tensor comes into a graph."""
+    alive = leaf()
+    alive.register_hook(lambda g: None)
+    gc.collect()
+    seen = []
+
+    def at_the_end(it):
+        it.leaf.grad = None
+        it.plain.requires_grad_()
+        it.plain.grad = alive
+        alive.register_hook(it.hook)
+
+    def build():
+        it = Finalizer(at_the_end)
+        it.plain, it.leaf = flow.ones(2), leaf()
+        it.leaf.grad = alive
+        it.hook = lambda g: seen.append(it)
+
+    build()
+    gc.collect(0)
+    (alive * 2).sum().backward()
+    assert [type(it) for it in seen] == [Finalizer]
+
+
+def test_garbage_that_is_saved_ends_its_collection():
+    """gc.DEBUG_SAVEALL clears nothing; the next collection counts anew all the same."""
+    y = leaf() * 2
+    old = y + 1
+    gc.collect()
+    thing = Thing()
+    end = weakref.ref(thing)
+    y.register_hook(lambda g, thing=thing: None)
+    box = [y + 2]
+    box.append(box)
+    del thing, y, box
+    try:
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect(0)
+        gc.set_debug(0)
+        gc.collect()
+        assert end() is not None
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+    del old
+    gc.collect()
+    assert end() is None
+
+
+def test_a_subclass_of_a_node_cannot_be_made():
+    kind = type(leaf().exp().grad_fn)
+    with pytest.raises(TypeError, match="No constructor"):
+        type("Sub", (kind,), {})()
+
+
 def test_the_referents_of_one_object_are_its_own():
     """Outside a collection a traversal gives what goes with this object alone, each time."""
     x, thing = leaf(), Thing()
