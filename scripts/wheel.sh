@@ -37,6 +37,9 @@ if [ "$(cat "$work/venv/ready" 2> /dev/null)" != "$wanted" ]; then
   [ ${#headers[@]} -eq 0 ] || "${pip[@]}" --no-deps "${headers[@]}"
   echo "$wanted" > "$work/venv/ready"
 fi
+# By the names that CMake finds itself, not those that Python was built with: ccache then has most
+# objects from the tree's own build.
+export CC=${CC:-cc} CXX=${CXX:-c++}
 rm -rf "$work/raw" "$work/repaired"
 "$work/venv/bin/python" -m pip wheel . --disable-pip-version-check --no-build-isolation --no-deps \
   -w "$work/raw" --config-settings=build-dir="$build" "$@"
