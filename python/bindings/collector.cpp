@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/collector.h"
 
-#include <pybind11/pybind11.h>
-
 #include <string>
 #include <unordered_set>
 
 #include "oneflow_lite/framework/owned.h"
 #include "python/bindings/tensor_object.h"
+#include "python/bindings/throwing.h"
 
 namespace oneflow_lite::python {
 namespace {
