@@ -4,6 +4,9 @@
 // depend on data.
 #include "functional/compact.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "functional/creation.h"
 #include "functional/select.h"
 #include "functional/view.h"
@@ -46,6 +49,13 @@ void DefinePresence(OpDef& op) {
     }
     const int64_t size = c.attr<int64_t>(1);
     if (size < 0) return BadValue(c.op(), "size", absl::StrCat(size), "at least 0");
+    const int64_t low = c.attr<int64_t>(0), last = std::max<int64_t>(size - 1, 0);
+    if (low > std::numeric_limits<int64_t>::max() - last) {
+      return BadValue(c.op(), "size", absl::StrCat(size), "of numbers that fit into int64");
+    }
+    for (const int64_t number : {low, low + last}) {
+      if (!Scalar(number).Fits(c.dtype(0))) return NumberOutOfRange(c.op(), number, c.dtype(0));
+    }
     c.SetOutput(0, Shape{size}, DType::kBool);
     return OkStatus();
   };

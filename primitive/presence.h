@@ -15,7 +15,7 @@ class Presence {
     DType dtype = DType::kInt32;  // an integer dtype
   };
   virtual ~Presence() = default;
-  // seen[k] = whether low + k is an element of x, which is dense, of n; others count for nothing.
+  // seen[k] = whether low + k, which the dtype has, is among the n elements of x, which is dense.
   // seen begins at a boundary of 4 bytes. A GPU goes through x once for each 65536 numbers.
   virtual Status Launch(Stream& stream, int64_t n, const void* x, int64_t low, int64_t size,
                         bool* seen) const = 0;

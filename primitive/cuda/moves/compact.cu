@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(kScanThreads) OffsetsKernel(int64_t tiles, int
 }
 
 // Of element i, whether it holds, and how many before it do: f.Put(i, held, k, f.Get(i, held, k)).
-// So many as F::kGot are got before the first is put. f.Rest(k): there is no k-th that holds.
+// F::kGot elements are loaded before the first of them is stored. f.Rest(k): there is no k-th that
+// holds.
 template <class M, class F>
 __global__ void __launch_bounds__(kElementwiseThreads, 4)
     HandOnKernel(int64_t n, int64_t tiles, const M* mask, const int64_t* offsets,
@@ -120,6 +121,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
     const auto number = [&](int round) {
       return offset + first[round * kWarps + warp] + __popc(held[round] & ((1u << lane) - 1));
     };
+    static_assert(kRounds % F::kGot == 0, "each step has whole rounds");
 #pragma unroll
     for (int begin = 0; begin < kRounds; begin += F::kGot) {
       typename F::Value got[F::kGot];

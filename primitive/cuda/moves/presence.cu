@@ -2,7 +2,6 @@
 //
 // Each block marks in shared memory what it meets, a byte for each number, and joins its marks to
 // those of the others as it ends.
-#include <limits>
 #include <type_traits>
 
 #include "primitive/cuda/moves/presence_launch.h"
@@ -79,8 +78,6 @@ cudaError_t LaunchPresence(const PresenceProblem& p, const DeviceLimits& limits,
   const int64_t blocks = CeilDiv(p.n, int64_t{kThreads} * kPackSize<T>);
   auto* seen = reinterpret_cast<uint8_t*>(p.seen);
   for (int64_t begin = 0; begin < p.size && error == cudaSuccess; begin += kMostMarks) {
-    // Distances would wrap around to numbers that are not meant.
-    if (p.low > static_cast<int64_t>(std::numeric_limits<T>::max()) - begin) break;
     const int64_t size = p.size - begin < kMostMarks ? p.size - begin : kMostMarks;
     error =
         Launch(PresenceKernel<T>, blocks < most ? blocks : most, kThreads,
