@@ -35,7 +35,7 @@ def test_at_a_bound(case, dtype, device):
 
 
 def of_clamp(x, low, high, shared):
-    """The gradients of x and its bounds; x shares that of a bound that it is equal to, or has it."""
+    """The gradients of x and its bounds: at a bound x has it all, or shares it."""
     if low > high:
         return 0, 0, 1
     share = 0.5 if shared else 0

@@ -70,14 +70,13 @@ struct ClampPart {
   }
   template <class C>
   __device__ bool operator()(C x, C low, C high, const TernaryNumbers& v) const {
+    if (v.whole == 0) {  // the same for all threads
+      return (x > low || IsEnd(low, -1)) && (x < high || IsEnd(high, 1)) && x == x;
+    }
     const bool inverted = low > high;
     const bool below = x < low && !inverted;
     const bool above = x > high || inverted;
-    const bool inside = (x > low || IsEnd(low, -1)) && (x < high || IsEnd(high, 1));
-    return v.whole == 0   ? inside && x == x
-           : v.whole == 1 ? below
-           : v.whole == 2 ? above
-                          : !below && !above;
+    return v.whole == 1 ? below : v.whole == 2 ? above : !below && !above;
   }
 };
 struct IsClose {
