@@ -84,6 +84,14 @@ def _engine(name: str) -> Any:
     return enable
 
 
+def _allowed(name: str) -> Any:
+    def enabled(self: Any) -> bool:
+        return True
+
+    enabled.__name__, enabled.__doc__ = name, f"True: {_CHOICE}."
+    return enabled
+
+
 class _Cuda(_Module):
     """Of CUDA."""
 
@@ -91,6 +99,10 @@ class _Cuda(_Module):
     enable_mem_efficient_sdp = _engine("enable_mem_efficient_sdp")
     enable_math_sdp = _engine("enable_math_sdp")
     enable_cudnn_sdp = _engine("enable_cudnn_sdp")
+    flash_sdp_enabled = _allowed("flash_sdp_enabled")
+    mem_efficient_sdp_enabled = _allowed("mem_efficient_sdp_enabled")
+    math_sdp_enabled = _allowed("math_sdp_enabled")
+    cudnn_sdp_enabled = _allowed("cudnn_sdp_enabled")
 
     def is_built(self) -> bool:
         """Whether this build has a CUDA half."""
@@ -103,18 +115,27 @@ class _Cudnn(_Module):
     benchmark = _permission("benchmark", "engines are chosen without measuring")
     allow_tf32 = _permission("allow_tf32", _NO_TF32)
     enabled = _fixed("enabled", True, _CHOICE)
+    _asked = False  # whether True was given here, which False takes back
 
     @property
     def deterministic(self) -> bool:
-        """Whether cuDNN's attention, too, gives the same results twice."""
+        """Whether cuDNN's attention, too, gives the same results twice. False takes back what True
+        asked for here, and not what ``use_deterministic_algorithms`` did.
+        """
+        _Cudnn._asked &= are_deterministic_algorithms_enabled()
         return are_deterministic_algorithms_enabled()
 
     @deterministic.setter
     def deterministic(self, value: bool) -> None:
-        use_deterministic_algorithms(bool(value))
+        if value and not self.deterministic:
+            _Cudnn._asked = True
+            use_deterministic_algorithms(True)
+        elif not value and self.deterministic and _Cudnn._asked:
+            _Cudnn._asked = False
+            use_deterministic_algorithms(False)
 
     def is_available(self) -> bool:
-        """Whether cuDNN is installed and there is a GPU."""
+        """Whether there is a GPU, and cuDNN's package for Python."""
         found = importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cudnn")
         return found is not None and _ext.cuda_device_count() > 0
 

@@ -57,6 +57,7 @@ def test_unpad_is_the_way_back(batch_first):
     (lambda: rnn.pad_sequence([flow.ones(2), [1.0]]), TypeError, "must be a Tensor, not list"),
     (lambda: rnn.pad_sequence([flow.ones(2)], padding_side="up"), ValueError, "'left' or 'right'"),
     (lambda: rnn.unpad_sequence(flow.ones(3), flow.ones(3)), flow.ShapeError, "2 dims or more"),
+    (lambda: rnn.unpad_sequence(flow.ones(3, 2), flow.ones(2)), TypeError, "integer dtype"),
     (lambda: rnn.unpad_sequence(flow.ones(3, 2), flow.tensor([1])), flow.ShapeError, r"\[2\]"),
     (lambda: rnn.unpad_sequence(flow.ones(3, 1), flow.tensor([4])), ValueError, r"\[0, 3\]"),
 ])  # fmt: skip
@@ -109,6 +110,7 @@ def test_switches_that_cannot_be_moved_refuse():
     for kind in ("flash", "mem_efficient", "math", "cudnn"):
         with pytest.raises(RuntimeError, match=rf"enable_{kind}_sdp\(False\): "):
             getattr(backends.cuda, f"enable_{kind}_sdp")(False)
+        assert getattr(backends.cuda, f"{kind}_sdp_enabled")() is True
     with pytest.raises(AttributeError, match="no switch 'benchmrk'"):
         backends.cudnn.benchmrk = True
     assert not backends.mps.is_available() and not backends.mps.is_built()
@@ -124,6 +126,9 @@ def test_deterministic_is_the_one_switch_of_its_kind():
         assert flow.are_deterministic_algorithms_enabled()
         flow.use_deterministic_algorithms(False)
         assert flow.backends.cudnn.deterministic is False
+        flow.use_deterministic_algorithms(True)  # which is not this switch's to take back
+        flow.backends.cudnn.deterministic = False
+        assert flow.are_deterministic_algorithms_enabled()
     finally:
         flow.use_deterministic_algorithms(before)
 

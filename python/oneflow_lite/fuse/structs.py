@@ -199,7 +199,7 @@ def _result(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
 
 
 def _whole_members(kind: Kind, load: Graph | None, leaves: dict[str, str]) -> str:
-    """How fused/whole.cuh and fused/wide.cuh read: each matrix as it lies in memory, until Apply."""
+    """How fused/whole.cuh and wide.cuh read: each matrix as it lies in memory, until Apply."""
     readings, packs, read = _readings(kind, matrices(kind, load))
     return f"""{readings}  template <int N>
   __device__ __forceinline__ Pack<C, N> Apply(const Inputs<N>& inputs, const Commons<N>& commons,

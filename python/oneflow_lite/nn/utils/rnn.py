@@ -84,6 +84,9 @@ def unpad_sequence(
         given = list(padded_sequences.shape)
         raise ShapeError(f"unpad_sequence(): padded_sequences has shape {given}, but must have "
                          "2 dims or more")  # fmt: skip
+    if lengths.is_floating_point() or lengths.dtype.name == "bool":
+        raise TypeError(f"unpad_sequence(): lengths is of {lengths.dtype.name}, but must be of an "
+                        "integer dtype")  # fmt: skip
     by_row = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     counts = [int(n) for n in lengths.tolist()] if lengths.ndim == 1 else None
     if counts is None or len(counts) != by_row.shape[0]:
