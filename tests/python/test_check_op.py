@@ -63,7 +63,7 @@ SAMPLES = {
     "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
              for reduction in ("none", "sum", "mean")],
     # What they count waits for the device, which the op table's meta tensors are none of.
-    "presence": [(tensor([3, 1, 3, -2], "int32"), 0, 5), (tensor([[7, 9]], "int64"), -1, 9)],
+    "presence": [(tensor([3, 1, 3, -2], "int32"), 0, 5), (tensor([[7, 9]], "int64"), 1, 9)],
     "nonzero": [(X.relu(), int((X > 0).sum())), (X.relu(), 1)],
     "masked_take": [(X, X > 0, int((X > 0).sum())), (X, X > 0, 2)],
     "masked_put": [(X, X > 0, DISTINCT.reshape(-1))],

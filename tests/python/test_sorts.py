@@ -225,6 +225,13 @@ def test_unique_of_many_elements_of_few_numbers(dtype, n, device):
         assert odd.unique().tolist() == np.unique(host(odd)).tolist()
 
 
+@pytest.mark.parametrize("low, size", [(200, 1), (-200, 1), (100, 29), (2**63 - 2, 5)])
+def test_presence_of_numbers_that_the_dtype_has_not(low, size):
+    presence = flow._oneflow_lite.op_function("presence")
+    with pytest.raises((OverflowError, ValueError), match=r"presence\(\)"):
+        presence(flow.tensor([1, 2], dtype=flow.int8), low, size)
+
+
 @pytest.mark.parametrize("dtype", HALVES)
 def test_unique_of_all_16_bit_floats(dtype, device):
     raw = RNG.permutation(np.arange(1 << 18, dtype=np.uint32) & 0xFFFF).astype(np.uint16)
