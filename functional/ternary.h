@@ -56,8 +56,8 @@ OFL_API StatusOr<Tensor> XLogYSlopeA(const Tensor& g, const Tensor& a, const Ten
 OFL_API StatusOr<Tensor> XLogYSlopeB(const Tensor& g, const Tensor& a, const Tensor& b,
                                      Scalar value);
 // Where x is strictly between the bounds (part 0), where clamp gives the lower bound (1) or the
-// upper one (2), which bounds in the wrong order leave, and where neither is (3): of x that is
-// equal to a bound, and of NaN. Infinite bounds stand for none.
+// upper one (2), which bounds in the wrong order leave, and where it gives neither (3): x is
+// between them or equal to one, or there is a NaN. Infinite bounds stand for none.
 OFL_API StatusOr<Tensor> ClampPart(const Tensor& x, const Tensor& min, const Tensor& max,
                                    int64_t part);
 

@@ -74,8 +74,9 @@ bool IsNone(C c, int i) {
     return std::isinf(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*bound.data<T>()));
   });
 }
-// At a bound that is a number the slope is 0, and x shares it with the only tensor, as in PyTorch;
-// between two tensors it has it alone.
+// Between two numbers the slope at either is 0, and x shares it with the only bound that is a
+// tensor, as in PyTorch. Where one of two bounds is a tensor, x has it alone at both. A tensor of
+// one number and no gradient counts as a number.
 StatusOr<Tensor> ClampGradientX(C c) {
   if (IsNumber(c, 1) && IsNumber(c, 2)) return InPart(c, 0);
   if (IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), c.input(0), c.input(1));
