@@ -138,9 +138,9 @@ class ViewUpdate final : public Node {
     walk.Visit(inner_);
   }
   void ClearOwned() override {
-    if (inner_->use_count() != 1) return;
-    Node::ClearOwned();
-    inner_->ClearOwned();
+    hooks.Clear();
+    edges.clear();
+    if (inner_->use_count() == 1) inner_->ClearOwned();
   }
 
  private:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/collector.h"
 
-#include <string>
 #include <unordered_set>
 
 #include "oneflow_lite/framework/owned.h"
@@ -50,9 +49,9 @@ class Collector final : public OwnedWalk {
 //
 // A collection counts twice where it found garbage, with finalizers in between: the second count
 // shows by its first object, which was in the first one. What ends a collection besides is told
-// (EndCollection): the start of the next one, and that an object is cleared or freed. Where another
-// Python passes another argument, each object is walked alone: what two of them keep together
-// stays.
+// (EndCollection): its stop, the start of the next one, and that an object is cleared or freed.
+// Where another Python passes another argument, each object is walked alone: what two of them keep
+// together stays.
 class Collection {
  public:
   // start: a tensor or a node, or null where there is nothing to visit.
@@ -115,10 +114,8 @@ int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg) {
 }
 
 void AddCollector() {
-  const auto on = [](const py::str& phase, const py::dict&) {
-    if (std::string(phase) == "start") EndCollection();
-  };
-  py::module_::import("gc").attr("callbacks").attr("append")(py::cpp_function(on));
+  const auto end = [](const py::object& /*phase*/, const py::object& /*info*/) { EndCollection(); };
+  py::module_::import("gc").attr("callbacks").attr("append")(py::cpp_function(end));
 }
 
 }  // namespace oneflow_lite::python

@@ -23,7 +23,7 @@ void CountInGraph(int change);
 int VisitGraph(PyObject* object, const Tensor& t, visitproc visit, void* arg);
 int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg);
 
-// Once a process: hears of each collection's start (gc.callbacks).
+// Once a process: hears of each collection's start and stop (gc.callbacks).
 void AddCollector();
 
 }  // namespace oneflow_lite::python
