@@ -63,6 +63,9 @@ def set_num_threads(n: int) -> None:
         )
 
 
+deterministic_by_switch = False  # whether backends.cudnn.deterministic asked for it last
+
+
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
     """Let no kernel run that may give other bits the second time.
 
@@ -82,6 +85,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
             "use_deterministic_algorithms(): argument 'mode' must be bool, not "
             + type(mode).__name__
         )
+    global deterministic_by_switch
+    deterministic_by_switch = False
     _ext.set_deterministic_algorithms(mode)
 
 

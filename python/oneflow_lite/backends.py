@@ -19,6 +19,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite import _process
 from oneflow_lite._absent import public_face
 from oneflow_lite._process import (
     are_deterministic_algorithms_enabled,
@@ -115,24 +116,24 @@ class _Cudnn(_Module):
     benchmark = _permission("benchmark", "engines are chosen without measuring")
     allow_tf32 = _permission("allow_tf32", _NO_TF32)
     enabled = _fixed("enabled", True, _CHOICE)
-    _asked = False  # whether True was given here, which False takes back
 
     @property
     def deterministic(self) -> bool:
-        """Whether cuDNN's attention, too, gives the same results twice. False takes back what True
-        asked for here, and not what ``use_deterministic_algorithms`` did.
+        """Whether cuDNN's attention, too, gives the same results twice. False takes back True; what
+        ``use_deterministic_algorithms`` asked for stays, with a warning.
         """
-        _Cudnn._asked &= are_deterministic_algorithms_enabled()
         return are_deterministic_algorithms_enabled()
 
     @deterministic.setter
     def deterministic(self, value: bool) -> None:
-        if value and not self.deterministic:
-            _Cudnn._asked = True
-            use_deterministic_algorithms(True)
-        elif not value and self.deterministic and _Cudnn._asked:
-            _Cudnn._asked = False
-            use_deterministic_algorithms(False)
+        if value == self.deterministic:
+            return
+        if value or _process.deterministic_by_switch:
+            use_deterministic_algorithms(bool(value))
+            _process.deterministic_by_switch = bool(value)
+        else:
+            warnings.warn(f"{self.__name__}.deterministic stays True: "
+                          "use_deterministic_algorithms asked for it", stacklevel=2)  # fmt: skip
 
     def is_available(self) -> bool:
         """Whether there is a GPU, and cuDNN's package for Python."""

@@ -126,9 +126,16 @@ def test_deterministic_is_the_one_switch_of_its_kind():
         assert flow.are_deterministic_algorithms_enabled()
         flow.use_deterministic_algorithms(False)
         assert flow.backends.cudnn.deterministic is False
-        flow.use_deterministic_algorithms(True)  # which is not this switch's to take back
+        flow.backends.cudnn.deterministic = True
         flow.backends.cudnn.deterministic = False
-        assert flow.are_deterministic_algorithms_enabled()
+        assert not flow.are_deterministic_algorithms_enabled()
+        for by_switch in (False, True):  # what the function asked for is not this switch's
+            flow.backends.cudnn.deterministic = by_switch
+            flow.use_deterministic_algorithms(True)
+            with pytest.warns(UserWarning, match="stays True"):
+                flow.backends.cudnn.deterministic = False
+            assert flow.are_deterministic_algorithms_enabled()
+            flow.use_deterministic_algorithms(False)
     finally:
         flow.use_deterministic_algorithms(before)
 
