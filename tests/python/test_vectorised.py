@@ -29,7 +29,9 @@ def test_elementwise_loops_beside_a_copy(dtype):
         assert any(best(call) < 4 * best(x.clone) + 1e-6 for _ in range(5))
 
 
-# How many copies of the elements as long: before these were loops of vectors, and since.
+# How many copies of the elements as long: before these were loops of vectors, and since. The
+# figures are of vectors of 512 bits; by 256 bits a function takes up to 1.4 times as many copies.
+NARROWER = 1 if flow.__config__["SIMD"].startswith("AVX3") else 1.7
 BESIDE_A_COPY = {
     "x + y": (lambda x, y, rows: x + y, 1.8),  # 2.3 and 0.9 of bfloat16
     "x * 2": (lambda x, y, rows: x * 2, 1.8),  # 2.2 and 0.8
@@ -48,5 +50,5 @@ BESIDE_A_COPY = {
 def test_loops_of_bfloat16_beside_a_copy(name):
     x = flow.rand(N).to(flow.bfloat16)
     y, rows = x + 1, x.reshape(128, 128)
-    f, most = BESIDE_A_COPY[name]
+    f, most = BESIDE_A_COPY[name][0], BESIDE_A_COPY[name][1] * NARROWER
     assert any(best(lambda: f(x, y, rows)) < most * best(x.clone) + 1e-6 for _ in range(5))

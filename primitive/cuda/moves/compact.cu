@@ -121,7 +121,6 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
     const auto number = [&](int round) {
       return offset + first[round * kWarps + warp] + __popc(held[round] & ((1u << lane) - 1));
     };
-    static_assert(kRounds % F::kGot == 0, "each step has whole rounds");
 #pragma unroll
     for (int begin = 0; begin < kRounds; begin += F::kGot) {
       typename F::Value got[F::kGot];
@@ -180,6 +179,7 @@ struct WritePlace {
     if (ndim > 0) to[0] = static_cast<int64_t>(i);
   }
   static constexpr int kGot = 1;
+  static_assert(kRounds % kGot == 0);
   struct Value {};
   __device__ Value Get(int64_t, bool, int64_t) const { return {}; }
   __device__ void Put(int64_t i, bool held, int64_t k, Value) const {
@@ -201,6 +201,7 @@ struct TakeElement {
   int64_t count;
   T* y;
   static constexpr int kGot = 8;
+  static_assert(kRounds % kGot == 0);
   using Value = T;
   __device__ T Get(int64_t i, bool held, int64_t) const { return held ? x[i] : T(0); }
   __device__ void Put(int64_t, bool held, int64_t k, T value) const {
@@ -216,6 +217,7 @@ struct PutElement {
   int64_t count;
   T* y;
   static constexpr int kGot = 4;  // with 8, registers would be spilled
+  static_assert(kRounds % kGot == 0);
   using Value = T;
   __device__ T Get(int64_t i, bool held, int64_t k) const {
     return held && k < count ? src[k] : x[i];
