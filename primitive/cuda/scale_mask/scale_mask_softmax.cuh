@@ -37,7 +37,7 @@ struct ScaleMaskPolicy {
   static constexpr int kShortColumns = 144,
                        kColumns = 1088;  // column by column, of 16 bits or more
   static constexpr int kPlainPacks = 96, kFormedPacks = 256;
-  // Beyond so many, rows under additive masks of 16 bits and those masks wait as they lie in memory.
+  // Beyond so many, rows and additive masks of 16 bits wait as they lie in memory.
   static constexpr int kAddedPacks = 384;
 };
 
