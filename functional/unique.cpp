@@ -125,8 +125,8 @@ StatusOr<std::pair<int64_t, int64_t>> RangeOf(const char* name, const Tensor& li
   }
 }
 
-// The different numbers of a long line of few that can be, in order, without a sort; undefined
-// where it is none.
+// The different numbers of a long line, in order, without a sort; undefined where the line is short
+// or its numbers lie too far apart.
 StatusOr<Tensor> FewNumbers(const char* name, const Tensor& line) {
   static const OpExpr& op =
       OpBuilder("presence").Input("in").Output("out").Attr("low").Attr("size").Get();
