@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // layer_norm and rms_norm, forward and backward.
+#include <initializer_list>
+
 #include "primitive/cuda/c_api/call.h"
 #include "primitive/cuda/norms/launch.h"
 
