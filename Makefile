@@ -95,7 +95,7 @@ test-asan: setup ## run all tests under AddressSanitizer and UndefinedBehaviorSa
 	$(SAME_ADDRESSES) ctest --preset cpu-asan
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
-	  PYTHONPATH=$(CURDIR)/build/cpu-asan/package $(PY) -m pytest -m "not slow" --ignore tests/python/test_architecture.py
+	  PYTHONPATH=$(CURDIR)/build/cpu-asan/package $(PY) -m pytest -m "not slow and not timed" --ignore tests/python/test_architecture.py
 
 .PHONY: test-tsan
 test-tsan: setup ## run the C++ tests of dispatch, allocator, autograd, collectives and threads under ThreadSanitizer

@@ -21,6 +21,7 @@ print(*sorted(name for name in ("scipy", "torch", "matplotlib", "sklearn", "mult
 """
 
 
+@pytest.mark.timed
 def test_import_costs_under_200_ms_beyond_numpy(tmp_path):
     # With bytecode that is kept, as an installed package has it.
     kept = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(tmp_path)}

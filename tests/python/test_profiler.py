@@ -414,6 +414,7 @@ def fastest(run, count):
     return best
 
 
+@pytest.mark.timed
 def test_a_step_is_hardly_slower_under_a_profile(device):
     """5 % are promised; a busy machine gets 15."""
     step = step_of_a_model(device)
@@ -432,6 +433,7 @@ def test_a_step_is_hardly_slower_under_a_profile(device):
     assert on <= 1.15 * off
 
 
+@pytest.mark.timed
 def test_nothing_is_left_when_it_is_off():
     """A call pays one test of a flag of its thread, after profiles as before."""
     x = flow.ones(2)
