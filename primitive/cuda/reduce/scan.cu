@@ -22,17 +22,10 @@ struct Accumulate {
   const T* x;
   T* y;
   explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr bool kPacked = true;
-  __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
-    return {ConvertTo<C>(x[i])};
-  }
-  template <int N>
-  __device__ __forceinline__ void OfRun(int64_t low, int64_t, bool reverse, State (&s)[N]) const {
-    T v[N];
-    LoadRun(x + low, reverse, v);
-#pragma unroll
-    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i])};
-  }
+  static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kColumns = 4;
+  static constexpr bool kOfElements = true;
+  using Element = T;
+  __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v)}; }
   template <int N>
   __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
     T v[N];
@@ -43,9 +36,6 @@ struct Accumulate {
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return {kProduct ? static_cast<C>(a.value * b.value) : static_cast<C>(a.value + b.value)};
   }
-  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
-    y[i] = ConvertTo<T>(s.value);
-  }
 };
 template <class T>
 using Sum = Accumulate<T, false>;
@@ -55,7 +45,7 @@ using Product = Accumulate<T, true>;
 // An extreme and its last place; NaN stays.
 template <class T, bool kMin>
 struct Extreme {
-  using C = Carried<T>;
+  using C = std::conditional_t<std::is_integral_v<T> && sizeof(T) <= 4, int32_t, Carried<T>>;
   struct State {
     C value;
     int64_t place;
@@ -65,18 +55,10 @@ struct Extreme {
   int64_t* places;
   explicit Extreme(const ScanRun& r)
       : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
-  static constexpr bool kPacked = true;
-  __device__ __forceinline__ State Of(int64_t i, int64_t place, bool) const {
-    return {ConvertTo<C>(x[i]), place};
-  }
-  template <int N>
-  __device__ __forceinline__ void OfRun(int64_t low, int64_t place, bool reverse,
-                                        State (&s)[N]) const {
-    T v[N];
-    LoadRun(x + low, reverse, v);
-#pragma unroll
-    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i]), reverse ? place - i : place + i};
-  }
+  static constexpr int kItems = 4, kColumns = 2;  // whose places are 32 and 16 bytes
+  static constexpr bool kOfElements = true;
+  using Element = T;
+  __device__ __forceinline__ State Of(T v, int64_t place) const { return {ConvertTo<C>(v), place}; }
   template <int N>
   __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
     T v[N];
@@ -90,15 +72,16 @@ struct Extreme {
     const bool wins = (kMin ? b.value <= a.value : b.value >= a.value) || b.value != b.value;
     return wins ? b : a;
   }
-  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
-    y[i] = ConvertTo<T>(s.value);
-    places[i] = s.place;
-  }
 };
 template <class T>
 using Maximum = Extreme<T, false>;
 template <class T>
 using Minimum = Extreme<T, true>;
+
+// exp(x) of x <= 0, which errs by some units in the last place for each unit of x: where x is
+// large, the result is small beside the 1 that it is added to.
+__device__ __forceinline__ float ExpDown(float x) { return __expf(x); }
+__device__ __forceinline__ double ExpDown(double x) { return exp(x); }
 
 template <class T>
 struct LogSumExp {
@@ -109,17 +92,10 @@ struct LogSumExp {
   const T* x;
   T* y;
   explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr bool kPacked = true;
-  __device__ __forceinline__ State Of(int64_t i, int64_t, bool) const {
-    return {ConvertTo<C>(x[i]), C(1)};
-  }
-  template <int N>
-  __device__ __forceinline__ void OfRun(int64_t low, int64_t, bool reverse, State (&s)[N]) const {
-    T v[N];
-    LoadRun(x + low, reverse, v);
-#pragma unroll
-    for (int i = 0; i < N; ++i) s[i] = {ConvertTo<C>(v[i]), C(1)};
-  }
+  static constexpr int kItems = 8, kColumns = 4;
+  static constexpr bool kOfElements = true;
+  using Element = T;
+  __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v), C(1)}; }
   template <int N>
   __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
     T v[N];
@@ -128,13 +104,10 @@ struct LogSumExp {
     StoreRun(y + low, reverse, v);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    const bool first = a.max >= b.max;
-    const State top = first ? a : b, low = first ? b : a;
-    const C share = low.max == top.max ? C(1) : exp(low.max - top.max);
-    return {top.max, top.sum + low.sum * share};
-  }
-  __device__ __forceinline__ void Write(int64_t i, const State& s) const {
-    y[i] = ConvertTo<T>(s.max + log(s.sum));
+    // One of the two shares is 1. A NaN among them makes the sum NaN.
+    const C share = a.max == b.max ? C(1) : ExpDown(a.max > b.max ? b.max - a.max : a.max - b.max);
+    return a.max > b.max ? State{a.max, a.sum + b.sum * share}
+                         : State{b.max, b.sum + a.sum * share};
   }
 };
 
@@ -155,8 +128,9 @@ struct Linear {
         to_other(!r.shifted  ? 0
                  : r.reverse ? r.problem.inner
                              : -r.problem.inner) {}
-  static constexpr bool kPacked = false;
-  __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
+  static constexpr int kItems = 8, kColumns = 1;
+  static constexpr bool kOfElements = false;
+  __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -181,8 +155,9 @@ struct ProductBefore {
         other(static_cast<const T*>(r.other)),
         y(static_cast<T*>(r.y)),
         back(r.reverse ? r.problem.inner : -r.problem.inner) {}
-  static constexpr bool kPacked = false;
-  __device__ __forceinline__ State Of(int64_t i, int64_t, bool first) const {
+  static constexpr int kItems = 8, kColumns = 1;
+  static constexpr bool kOfElements = false;
+  __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(1) : ConvertTo<C>(x[i + back])};
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -202,7 +177,7 @@ template <template <class> class F>
 struct Finder {
   template <class T>
   ScanLaunchers operator()(Tag<T>) const {
-    return {&ScanWorkspace<typename F<T>::State>, &LaunchOf<F<T>>};
+    return {&ScanWorkspace<F<T>>, &LaunchOf<F<T>>};
   }
 };
 
