@@ -59,23 +59,21 @@ class CpuGather final : public Gather {
   Status Launch(Stream&, const Elementwise<3>& g, const GatherAxis& axis, const int64_t* index,
                 const void* x_data, void* y_data) const override {
     BadPlace bad;
-    const auto find = [&](int64_t place) { return bad.Find(place, axis.size, axis.from_end); };
     VisitWord(SizeOf(dtype_), [&]<class T>(Tag<T>) {
       const T* x = static_cast<const T*>(x_data);
       T* y = static_cast<T*>(y_data);
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
         ForRuns(g, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
-          const int64_t first = find(index[at[0]]);
-          if (step[0] == 0 && step[1] == 1 && step[2] == 1 && first >= 0) {
-            std::memcpy(y + at[2], x + at[1] + first * axis.stride,
-                        static_cast<size_t>(n) * sizeof(T));
-            return;
+          const int64_t* places = index + at[0];
+          if (step[0] == 0 && step[1] == 1 && step[2] == 1) {
+            const int64_t first = bad.Find(*places, axis.size, axis.from_end);
+            if (first >= 0) {
+              std::memcpy(y + at[2], x + at[1] + first * axis.stride,
+                          static_cast<size_t>(n) * sizeof(T));
+              return;
+            }
           }
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t place = find(index[at[0] + i * step[0]]);
-            y[at[2] + i * step[2]] =
-                place < 0 ? T(0) : x[at[1] + i * step[1] + place * axis.stride];
-          }
+          Elements(axis, bad, n, places, step, x + at[1], y + at[2]);
         });
       });
     });
@@ -83,6 +81,17 @@ class CpuGather final : public Gather {
   }
 
  private:
+  // By value, since a store to y might change what is behind a reference.
+  template <class T>
+  static void Elements(const GatherAxis axis, BadPlace& bad, int64_t n, const int64_t* places,
+                       const int64_t* step, const T* x, T* y) {
+    const int64_t of_place = step[0], of_x = step[1], of_y = step[2];
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t place = bad.Find(places[i * of_place], axis.size, axis.from_end);
+      y[i * of_y] = place < 0 ? T(0) : x[i * of_x + place * axis.stride];
+    }
+  }
+
   DType dtype_;
 };
 
@@ -114,25 +123,44 @@ class CpuScatter final : public Scatter {
   }
 
  private:
-  // A thread owns its columns, so that nobody else writes to them.
+  // A thread owns its columns, so that nobody else writes to them. It takes them one after the
+  // other where the places of one lie closer together than those of neighbouring columns.
   template <class T, class F>
   static void Run(const Elementwise<3>& columns, const ScatterAxis& axis, const int64_t* index,
                   const T* src, T* dst, F store, BadPlace& bad) {
     const int64_t grain =
         std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, axis.count));
+    const auto last = static_cast<size_t>(columns.ndim - 1);
+    const bool by_column =
+        columns.ndim == 0 ||
+        axis.index_stride + axis.src_stride < columns.strides[0][last] + columns.strides[1][last];
     ParallelFor(columns.numel, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t k = 0; k < axis.count; ++k) {
+      const int64_t turns = by_column ? 1 : axis.count;
+      for (int64_t k = 0; k < turns; ++k) {
         const int64_t* places = index + k * axis.index_stride;
         const T* from = src + k * axis.src_stride;
         ForRuns(columns, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
+          const int64_t* p = places + at[0];
+          const int64_t of_p = step[0], of_from = step[1], of_to = step[2];
+          const T* x = from + at[1];
+          T* to = dst + at[2];
+          if (!by_column) return Put(axis, n, p, of_p, x, of_from, to, of_to, store, bad);
           for (int64_t i = 0; i < n; ++i) {
-            const int64_t place = bad.Find(places[at[0] + i * step[0]], axis.size, axis.from_end);
-            if (place < 0) continue;
-            store(dst[at[2] + i * step[2] + place * axis.dst_stride], from[at[1] + i * step[1]]);
+            Put(axis, axis.count, p + i * of_p, axis.index_stride, x + i * of_from, axis.src_stride,
+                to + i * of_to, 0, store, bad);
           }
         });
       }
     });
+  }
+  // n elements of x to their places, each `of_to` behind the one before besides.
+  template <class T, class F>
+  static void Put(const ScatterAxis axis, int64_t n, const int64_t* places, int64_t of_places,
+                  const T* x, int64_t of_x, T* to, int64_t of_to, F store, BadPlace& bad) {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t place = bad.Find(places[i * of_places], axis.size, axis.from_end);
+      if (place >= 0) store(to[i * of_to + place * axis.dst_stride], x[i * of_x]);
+    }
   }
 
   Spec spec_;

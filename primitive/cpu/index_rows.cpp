@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows by places. Sums and copies: the places in order, each with the rows that go there in theirs,
-// so that one thread owns a row of the result.
+// Rows by places. Sums and copies go through the rows in their order, threads share out the
+// columns; or, where there are few columns for the threads and for sums of 16-bit floats, through
+// the places in order, each with the rows that go there in theirs: one thread owns a row of the
+// result then.
 #include "primitive/index_rows.h"
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/places.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace {
@@ -144,20 +147,15 @@ class CpuIndexPut final : public IndexPut {
     if (spec_.mode == Mode::kSum) {
       std::memset(y, 0, static_cast<size_t>(s.outer * s.size * s.inner) * SizeOf(spec_.dtype));
     }
-    const Sorted sorted(s, index, skipped);
     if (spec_.mode == Mode::kCopy) {
-      const auto item = static_cast<int64_t>(SizeOf(spec_.dtype));
-      ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t, int64_t end) {
-        const int64_t row = sorted.rows[static_cast<size_t>(end - 1)];
-        std::memcpy(static_cast<char*>(y) + (o * s.size + place) * s.inner * item,
-                    static_cast<const char*>(x) + (o * s.outer_stride + row * s.row_stride) * item,
-                    static_cast<size_t>(s.inner * item));
+      VisitWord(SizeOf(spec_.dtype), [&]<class T>(Tag<T>) {
+        Copy(s, index, skipped, static_cast<const T*>(x), static_cast<T*>(y));
       });
       return OkStatus();
     }
     VisitAll(spec_.dtype, [&]<class T>(Tag<T>) {
       if constexpr (!std::is_same_v<T, bool>) {
-        Sum(s, sorted, index, static_cast<ComputeOf<T>>(alpha), static_cast<const T*>(x),
+        Sum(s, index, skipped, static_cast<ComputeOf<T>>(alpha), static_cast<const T*>(x),
             static_cast<T*>(y));
       }
     });
@@ -179,11 +177,80 @@ class CpuIndexPut final : public IndexPut {
     });
   }
 
+  // In how many parts threads share the columns of each outer one.
+  static int64_t ColumnParts(const IndexRows& s) {
+    constexpr int64_t kLeast = 64;  // columns of a part
+    const int64_t wanted = NumThreads() / std::max<int64_t>(1, s.outer);
+    return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, s.inner / kLeast));
+  }
+  // Whether rows in their order leave no thread idle, or are so short that ordering them by their
+  // places would cost more than the rest.
+  static bool TakesRowsInOrder(const IndexRows& s) {
+    return s.inner <= 16 || s.outer * ColumnParts(s) >= NumThreads();
+  }
+  // f(to, from, n) for n columns of each row, in the order of the rows.
+  template <class T, class F>
+  static void ForRowsInOrder(const IndexRows& s, const int64_t* index, int64_t skipped, const T* x,
+                             T* y, F f) {
+    const int64_t parts = ColumnParts(s), columns = (s.inner + parts - 1) / parts;
+    ParallelFor(s.outer * parts, GrainOf(s.count * columns), [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t begin = i % parts * columns, n = std::min(columns, s.inner - begin);
+        const T* from = x + i / parts * s.outer_stride + begin;
+        T* to = y + i / parts * s.size * s.inner + begin;
+        if (s.inner == 1) {
+          Rows(s, index, skipped, from, to, [&](T* p, const T* q) { f(p, q, 1); });
+        } else {
+          Rows(s, index, skipped, from, to, [&](T* p, const T* q) { f(p, q, n); });
+        }
+      }
+    });
+  }
+  template <class T, class F>
+  static void Rows(const IndexRows s, const int64_t* index, int64_t skipped, const T* from, T* to,
+                   F f) {
+    for (int64_t k = 0; k < s.count; ++k, from += s.row_stride) {
+      if (index[k] != skipped) f(to + index[k] * s.inner, from);
+    }
+  }
+  template <class C>
+  static void AddScaled(C* __restrict__ to, const C* __restrict__ from, int64_t n, C alpha) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(to[i] + static_cast<C>(from[i] * alpha));
+  }
+
   template <class T>
-  static void Sum(const IndexRows& s, const Sorted& sorted, const int64_t* index,
-                  ComputeOf<T> alpha, const T* x, T* y) {
+  static void Copy(const IndexRows& s, const int64_t* index, int64_t skipped, const T* x, T* y) {
+    if (TakesRowsInOrder(s)) {
+      return ForRowsInOrder(s, index, skipped, x, y, [](T* to, const T* from, int64_t n) {
+        if (n == 1) {
+          *to = *from;
+        } else {
+          std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
+        }
+      });
+    }
+    const Sorted sorted(s, index, skipped);
+    ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t, int64_t end) {
+      const int64_t row = sorted.rows[static_cast<size_t>(end - 1)];
+      std::memcpy(y + (o * s.size + place) * s.inner, x + o * s.outer_stride + row * s.row_stride,
+                  static_cast<size_t>(s.inner) * sizeof(T));
+    });
+  }
+
+  // 16-bit floats are rounded once for each place, not for each row.
+  template <class T>
+  static void Sum(const IndexRows& s, const int64_t* index, int64_t skipped, ComputeOf<T> alpha,
+                  const T* x, T* y) {
     using C = ComputeOf<T>;
+    if constexpr (std::is_same_v<T, C>) {
+      if (TakesRowsInOrder(s)) {
+        return ForRowsInOrder(s, index, skipped, x, y, [=](T* to, const T* from, int64_t n) {
+          AddScaled(to, from, n, alpha);
+        });
+      }
+    }
     constexpr int64_t kColumns = 512;
+    const Sorted sorted(s, index, skipped);
     ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t begin, int64_t end) {
       T* to = y + (o * s.size + place) * s.inner;
       const T* from = x + o * s.outer_stride;

@@ -132,3 +132,31 @@ def test_places_outside(count, device):
         return
     got = host(x.scatter_add(1, index, flow.ones(2, count, device=device)))
     np.testing.assert_array_equal(got, [[count - 1, 0, 0, 0, 0]] * 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("inner", [1, 2, 16, 17, 63, 64, 127, 128, 129, 300])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_rows_in_their_order(dtype, inner, threads):
+    """Of each number of threads the same bits, whether these share columns or places."""
+    rng = np.random.default_rng(inner)
+    places = rng.integers(0, 23, 211)
+    y, x = (rng.integers(-9, 9, (n, inner)).astype(dtype) for n in (23, 211))
+    if dtype != "int64":
+        x = (x / 7).astype(dtype)
+    added, copied = y.copy(), y.copy()
+    for place, row in zip(places, x, strict=True):
+        added[place] += row * np.array(3, dtype)
+        copied[place] = row
+    before = flow.get_num_threads()
+    try:
+        flow.set_num_threads(threads)
+        index, rows = flow.tensor(places), flow.tensor(x)
+        got = flow.tensor(y).index_add_(0, index, rows, alpha=3)
+        np.testing.assert_array_equal(got.numpy(), added)
+        got = flow.tensor(y.T.copy()).index_add_(1, index, rows.t(), alpha=3)
+        np.testing.assert_array_equal(got.numpy().T, added)
+        got = flow.tensor(y).index_copy_(0, index, rows)
+        np.testing.assert_array_equal(got.numpy(), copied)
+    finally:
+        flow.set_num_threads(before)
