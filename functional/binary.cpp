@@ -217,6 +217,7 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
       return Error(ErrorKind::kValue, "pow(): exponent is ", e,
                    ", but integers have no negative powers; convert input to a floating dtype");
     }
+    if (e == -1 && IsFloating(x->dtype())) return Reciprocal(*x);
     if (e == 0.5) return PowHalf(*x);
     if (e == -0.5) return PowMinusHalf(*x);
   }
