@@ -35,6 +35,7 @@ struct ReducerOf {
   using Chunk = const C*;
   static constexpr int64_t kRowElements = kChunk;  // at most, where nothing is converted
   static constexpr int64_t kTerms = kTermsPerLane;
+  static constexpr int64_t kRowPart = kPartElements;  // of a long row, for a thread
   static constexpr bool kAddsSeveral = false;
   static constexpr bool kFinishesLanes = false;
   DType Takes() const { return kDTypeOfChunks<C>; }
@@ -91,7 +92,7 @@ class ReduceMachine {
   }
 
   void Rows() const {
-    const AxisParts parts(shape_.axis, kPartElements, kMaxRowParts);
+    const AxisParts parts(shape_.axis, R::kRowPart, kMaxRowParts);
     if (shape_.outer < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
       for (int64_t row = 0; row < shape_.outer; ++row) SplitRow(parts, row);
       return;

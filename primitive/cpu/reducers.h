@@ -46,6 +46,8 @@ struct FoldReducer : ReducerOf<C> {
           ? INT64_MAX
       : std::is_same_v<C, uint8_t> ? 252  // counts of one byte
                                    : kTermsPerLane;
+  // Floats are multiplied in double, which takes twice as long as a sum.
+  static constexpr int64_t kRowPart = kFold == Fold::kProd ? kPartElements / 2 : kPartElements;
   static constexpr bool kAddsSeveral = true;
   static constexpr bool kFinishesLanes = true;
   DType Takes() const { return takes; }
