@@ -6,6 +6,7 @@
 #include "primitive/copy.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
@@ -37,7 +38,7 @@ class CpuCopy final : public Copy {
       });
     } else if (const TransposedPlane plane = FindTransposedPlane(g, 0, 1); plane.row >= 0) {
       LaunchPlanes(g, plane, from, to);
-    } else if (!converts_ && g.ndim >= 2 && g.dims[g.ndim - 1] <= kShortRun) {
+    } else if (!converts_ && g.ndim >= 2 && HasShortRuns(g)) {
       LaunchShortRuns(g, from, to);
     } else {
       ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
@@ -52,8 +53,13 @@ class CpuCopy final : public Copy {
   }
 
  private:
-  static constexpr int64_t kShortRun =
-      16;  // elements, which take less than the way to the next run
+  // Whether a run takes less than the way to the next one.
+  bool HasShortRuns(const Elementwise<2>& g) const {
+    constexpr int64_t kElements = 16, kBytes = 512;  // of any run; of one that is dense
+    const int last = g.ndim - 1;
+    const bool dense = g.strides[0][last] == 1 && g.strides[1][last] == 1;
+    return g.dims[last] <= kElements || (dense && g.dims[last] * to_item_ <= kBytes);
+  }
 
   // Two dims at a time.
   void LaunchShortRuns(const Elementwise<2>& g, const char* src, char* dst) const {
@@ -80,9 +86,22 @@ class CpuCopy final : public Copy {
   template <class T>
   static void CopyPlane(int64_t rows, int64_t cols, const T* x, int64_t x_row, int64_t x_col, T* y,
                         int64_t y_row, int64_t y_col) {
+    const int64_t bytes = cols * static_cast<int64_t>(sizeof(T));
+    if (x_col == 1 && y_col == 1 && bytes >= kBlock) {
+      for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
+        CopyBlocks(bytes, reinterpret_cast<const char*>(x), reinterpret_cast<char*>(y));
+      }
+      return;
+    }
     for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
       for (int64_t c = 0; c < cols; ++c) y[c * y_col] = x[c * x_col];
     }
+  }
+  static constexpr int64_t kBlock = 16;  // bytes that one move takes
+  // The last block begins within the one before, if it has to.
+  static void CopyBlocks(int64_t bytes, const char* x, char* y) {
+    for (int64_t i = 0; i + kBlock <= bytes; i += kBlock) std::memcpy(y + i, x + i, kBlock);
+    std::memcpy(y + bytes - kBlock, x + bytes - kBlock, kBlock);
   }
 
   void LaunchRuns(const Elementwise<2>& g, int64_t begin, int64_t end, const char* src,
