@@ -7,7 +7,6 @@
 #include "functional/compact.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
-#include "functional/global.h"
 #include "functional/index.h"
 #include "functional/index_rows.h"
 #include "functional/reduce.h"
@@ -31,13 +30,8 @@ StatusOr<Tensor> Written(const char* name, const Tensor& x, const Tensor& src, c
   if (src.device() != x.device())
     return DeviceMismatch(name, "input", x.device(), "src", src.device());
   OFL_ASSIGN_OR_RETURN(Tensor y, Clone(x));
-  StatusOr<Tensor> view = part(y);
+  const StatusOr<Tensor> view = part(y);
   if (!view.ok()) return Renamed(name, view.status());
-  if (const GlobalSpec* g = GlobalOf(*view); g && g->copied) {  // it lies on several ranks
-    const NdSbp whole(g->placement->ndim(), Sbp::Broadcast());
-    OFL_ASSIGN_OR_RETURN(y, Boxed(y, g->placement, whole));
-    OFL_ASSIGN_OR_RETURN(*view, part(y));
-  }
   if (view->shape() != src.shape()) {
     return ShapeMismatch(name, "src", src.shape(), view->shape().ToString());
   }

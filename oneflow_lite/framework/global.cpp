@@ -43,12 +43,6 @@ Status Weigh(const Tensor& t, double weight) {
   return internal::RunLocal(mul, inputs).status();
 }
 
-StatusOr<Tensor> Move(const Tensor& local, const internal::Boxing& move) {
-  const auto box = internal::GetMovers().box;
-  OFL_CHECK(box != nullptr);
-  return box(local, move);
-}
-
 // Whether this process is one that gives 0 to a sum of what lies whole on the first rank.
 bool GivesZero(const NdSbp& sbp, const Placement& p) {
   const GridPlace here = p.Here();
@@ -60,20 +54,12 @@ bool GivesZero(const NdSbp& sbp, const Placement& p) {
 
 // The shard of an input as the plan wants it. A number, the same on all ranks, counts once in a
 // sum.
-StatusOr<Tensor> ShardFor(const OpDef& def, const Tensor& t, const NdSbp& want,
-                          PlacementRef placement) {
+StatusOr<Tensor> ShardFor(const Tensor& t, const NdSbp& want, PlacementRef placement) {
   const GlobalSpec* g = GlobalOf(t);
   if (!g) return t.defined() && GivesZero(want, *placement) ? Zero(t.dtype()) : t;
-  OFL_RETURN_IF_ERROR(CheckFresh(def.name, t));
+  OFL_RETURN_IF_ERROR(internal::CutAnew(t));
   if (g->sbp == want) return g->local;
-  return Move(g->local, {t.shape(), t.dtype(), placement, g->sbp, placement, want});
-}
-
-Status CheckWritable(const OpDef& def, const Tensor& self) {
-  if (!GlobalOf(self)->copied) return OkStatus();
-  return Error(ErrorKind::kRuntime, def.name, "(): ", Describe(self),
-               " is a view of a global tensor whose elements had to move between ranks; to write "
-               "into it would not reach what it was cut from. Write x[...] = value, or clone it");
+  return internal::Move(g->local, {t.shape(), t.dtype(), placement, g->sbp, placement, want});
 }
 
 // The view on the shard. A shard that lies in other strides than the logical tensor may have to be
@@ -109,11 +95,10 @@ class GlobalCall {
       : call_(call), def_(call.op.def()), plan_(plan), here_(!plan.placement->Here().empty()) {}
 
   Status Run() {
-    if (def_.mutates()) OFL_RETURN_IF_ERROR(CheckWritable(def_, call_.inputs[0]));
     absl::InlinedVector<Tensor, 4> shards;
     for (size_t i = 0; i < call_.inputs.size(); ++i) {
       OFL_ASSIGN_OR_RETURN(Tensor shard,
-                           ShardFor(def_, call_.inputs[i], plan_.inputs[i], plan_.placement));
+                           ShardFor(call_.inputs[i], plan_.inputs[i], plan_.placement));
       shards.push_back(std::move(shard));
     }
     TensorList outputs;
@@ -162,7 +147,9 @@ class GlobalCall {
     Tensor view = base.WithGeometry(std::move(g.shape), std::move(g.strides), g.offset);
     copied = copied || from.copied || from.sbp != plan_.inputs[0];
     view.impl()->global_spec = std::make_shared<GlobalSpec>(
-        GlobalSpec{plan_.placement, plan_.outputs[0], std::move(shard), copied, base.version()});
+        GlobalSpec{plan_.placement, plan_.outputs[0], std::move(shard), copied, base.version(),
+                   from.root ? from.root : base.impl()->global_spec,
+                   from.root ? from.root_shape : base.shape()});
     call_.outputs->push_back(std::move(view));
     return OkStatus();
   }
@@ -171,11 +158,12 @@ class GlobalCall {
     const Tensor& self = call_.inputs[0];
     const GlobalSpec& g = *GlobalOf(self);
     if (plan_.aside) {
-      OFL_ASSIGN_OR_RETURN(Tensor moved, Move(shard, {self.shape(), self.dtype(), plan_.placement,
-                                                      plan_.outputs[0], plan_.placement, g.sbp}));
+      OFL_ASSIGN_OR_RETURN(Tensor moved,
+                           internal::Move(shard, {self.shape(), self.dtype(), plan_.placement,
+                                                  plan_.outputs[0], plan_.placement, g.sbp}));
       if (here_) OFL_RETURN_IF_ERROR(internal::CopyLocal(g.local, moved));
     }
-    self.storage()->BumpVersion();
+    OFL_RETURN_IF_ERROR(internal::Changed(self));
     call_.outputs->push_back(self);
     return OkStatus();
   }
@@ -199,28 +187,20 @@ Tensor MakeGlobal(const Shape& shape, DType dtype, GlobalSpec spec) {
   return Tensor(std::move(impl));
 }
 
-Status CheckFresh(absl::string_view op, const Tensor& t) {
-  const GlobalSpec* g = GlobalOf(t);
-  if (!g->copied || g->cut == t.version()) return OkStatus();
-  return Error(ErrorKind::kRuntime, op, "(): ", Describe(t),
-               " is a view of a global tensor whose elements had to move between ranks, and was "
-               "cut before that tensor changed; cut it anew, or clone it before the change");
-}
-
 StatusOr<Tensor> Box(const Tensor& t, PlacementRef placement, const NdSbp& sbp) {
   const GlobalSpec* g = GlobalOf(t);
   OFL_CHECK(g != nullptr);
-  OFL_RETURN_IF_ERROR(CheckFresh("to_global", t));
+  OFL_RETURN_IF_ERROR(internal::CutAnew(t));
   if (g->placement == placement && g->sbp == sbp) return t;
-  OFL_ASSIGN_OR_RETURN(
-      Tensor local, Move(g->local, {t.shape(), t.dtype(), g->placement, g->sbp, placement, sbp}));
+  OFL_ASSIGN_OR_RETURN(Tensor local, internal::Move(g->local, {t.shape(), t.dtype(), g->placement,
+                                                               g->sbp, placement, sbp}));
   return MakeGlobal(t.shape(), t.dtype(), {placement, sbp, std::move(local), false});
 }
 
 StatusOr<Tensor> Whole(absl::string_view op, const Tensor& t) {
   const GlobalSpec* g = GlobalOf(t);
   if (!g) return t;
-  OFL_RETURN_IF_ERROR(CheckFresh(op, t));
+  OFL_RETURN_IF_ERROR(internal::CutAnew(t));
   OFL_ASSIGN_OR_RETURN(Tensor whole, Box(t, g->placement, WholeOn(*g->placement)));
   const Tensor& local = GlobalOf(whole)->local;
   if (local.defined()) return internal::DenseOf(local);
@@ -257,6 +237,11 @@ bool SetMovers(Movers movers) {
   return true;
 }
 const Movers& GetMovers() { return TheMovers(); }
+
+StatusOr<Tensor> Move(const Tensor& local, const Boxing& move) {
+  OFL_CHECK(TheMovers().box != nullptr);
+  return TheMovers().box(local, move);
+}
 
 StatusOr<Tensor> RunLocal(const OpExpr& op, absl::Span<const Tensor> inputs, const Attrs& attrs) {
   const WithoutScope local;

@@ -19,9 +19,12 @@ namespace oneflow_lite {
 struct GlobalSpec {
   PlacementRef placement;
   NdSbp sbp;
-  Tensor local;         // undefined where this process takes no part
-  bool copied = false;  // a view whose elements had to move: to write into it is an error
-  uint32_t cut = 0;     // the version at which it was cut: a later one is not in it
+  Tensor local;              // undefined where this process takes no part
+  bool copied = false;       // a view whose elements had to move, in memory of its own
+  mutable uint32_t cut = 0;  // the version whose elements it has: a later one is not in them
+  // Of a view, the tensor that it and what it was cut from are views of. Null of other tensors.
+  std::shared_ptr<const GlobalSpec> root = nullptr;
+  Shape root_shape = {};
 };
 
 // Null for a local tensor.
@@ -29,7 +32,8 @@ inline const GlobalSpec* GlobalOf(const Tensor& t) {
   return t.defined() ? t.impl()->global_spec.get() : nullptr;
 }
 
-// RuntimeError for a view whose elements had to move, and are others by now.
+// RuntimeError for a view whose elements had to move, and are others by now: for what may not talk
+// to other ranks. Ops cut it anew.
 OFL_API Status CheckFresh(absl::string_view op, const Tensor& t);
 
 // A tensor of that logical shape; `local` is this process's shard.
@@ -92,6 +96,12 @@ namespace internal {
 Status DispatchGlobal(OpCall& call);       // global.cpp
 Status DispatchGlobalLists(OpCall& call);  // global_lists.cpp
 
+// global_views.cpp. All ranks of the placement call both.
+// Brings a view whose elements had to move up to date; of other tensors there is nothing to do.
+Status CutAnew(const Tensor& t);
+// An op wrote t's shard: t has a new version, and what it is a view of has the elements.
+Status Changed(const Tensor& t);
+
 // Moves shards; set once by the layer that knows the collectives. Undefined tensors stand for the
 // shards of ranks that take no part.
 struct Boxing {
@@ -111,6 +121,8 @@ struct Movers {
 };
 OFL_API bool SetMovers(Movers movers);
 OFL_API const Movers& GetMovers();
+// Undefined for a process that takes no part.
+StatusOr<Tensor> Move(const Tensor& local, const Boxing& move);
 
 // Runs an op of one output on local tensors, below autograd and every mode.
 OFL_API StatusOr<Tensor> RunLocal(const OpExpr& op, absl::Span<const Tensor> inputs,

@@ -76,10 +76,6 @@ class ListCall {
       shards_[i] = GlobalOf(moved)->local;
       if (!def_.lists[l].mutated) continue;
       if (!moved.IsSame(t)) aside_.push_back({&t, moved});
-      if (g->copied) {
-        return Error(ErrorKind::kRuntime, def_.name, "(): ", def_.lists[l].name, "[", k,
-                     "] is a view of a global tensor whose elements had to move; clone it");
-      }
     }
     return OkStatus();
   }
@@ -153,7 +149,8 @@ class ListCall {
     }
     for (size_t i = alone_; i < call_.inputs.size(); ++i) {
       const Tensor& t = call_.inputs[i];
-      if (GlobalOf(t) && def_.MutatesInput(i, call_.inputs.size())) t.storage()->BumpVersion();
+      if (!GlobalOf(t) || !def_.MutatesInput(i, call_.inputs.size())) continue;
+      OFL_RETURN_IF_ERROR(internal::Changed(t));
     }
     return OkStatus();
   }

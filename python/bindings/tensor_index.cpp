@@ -235,17 +235,13 @@ Status Assign(const Tensor& view, Tensor value) {
   return functional::CopyInto(view, value).status();
 }
 
-// A view of a global tensor does not reach it where elements moved between ranks: then they are
-// written into the whole, and the whole into the tensor.
-bool HadToMove(const Tensor& self, const Tensor& view) {
-  const GlobalSpec *from = GlobalOf(self), *to = GlobalOf(view);
-  if (!from || !to || !to->copied || from->copied) return false;
-  // A leaf that requires grad refuses, whichever way.
-  return !(GradEnabled() && autograd::RequiresGrad(self) && autograd::IsLeaf(self));
-}
-StatusOr<Tensor> WholeOf(const Tensor& self) {
-  const PlacementRef placement = GlobalOf(self)->placement;
-  return functional::Boxed(self, placement, NdSbp(placement->ndim(), Sbp::Broadcast()));
+// Whether a value is the view itself, cut before: x[1:3] += v has written it when it assigns it. A
+// leaf that requires grad is to refuse.
+bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
+  return value.storage() == view.storage() && value.dtype() == view.dtype() &&
+         value.shape() == view.shape() && value.strides() == view.strides() &&
+         value.offset() == view.offset() &&
+         !(GradEnabled() && autograd::RequiresGrad(self) && autograd::IsLeaf(self));
 }
 
 int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
@@ -260,17 +256,9 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     }
     Places places;
     if (!ReadIndex(index, &places)) return -1;
-    Tensor whole;
-    std::optional<Indexing> indexing(std::in_place, "setitem", Unwrap(self));
-    if (!indexing->Apply(places)) return -1;
-    if (HadToMove(Unwrap(self), indexing->view())) {
-      StatusOr<Tensor> brought = WholeOf(Unwrap(self));
-      if (!brought.ok()) return Raise(Renamed("setitem", brought.status())), -1;
-      whole = *std::move(brought);
-      indexing.emplace("setitem", whole);
-      if (!indexing->Apply(places)) return -1;
-    }
-    const Tensor& view = indexing->view();
+    Indexing indexing("setitem", Unwrap(self));
+    if (!indexing.Apply(places)) return -1;
+    const Tensor& view = indexing.view();
     Status s;
     Scalar scalar;
     const Match m = AsScalar(value, &scalar);
@@ -281,9 +269,9 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     } else {
       Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, view.dtype(), {});
       if (!from.defined()) return -1;
+      if (IsThere(Unwrap(self), view, from)) return 0;
       s = Assign(view, std::move(from));
     }
-    if (s.ok() && whole.defined()) s = functional::CopyInto(Unwrap(self), whole).status();
     return s.ok() ? 0 : (Raise(Renamed("setitem", s)), -1);
   });
 }
