@@ -161,6 +161,52 @@ def test_a_grid_of_stages_and_their_copies(ranks, kind, rows):
     ranks.run(trained, [[0, 1], [2, 3]], kind, rows, 3)
 
 
+def clipped(rank, ranks, kind, order):
+    """The norm and the gradients of the whole model in one process."""
+    if not dist.is_initialized():
+        dist.init()
+    if rank not in np.ravel(ranks):
+        return
+    count, columns = len(ranks), np.shape(ranks)[1] if np.ndim(ranks) == 2 else 1
+    index, column = np.argwhere(np.reshape(ranks, (count, columns)) == rank)[0]
+    x, t = (a[0] for a in data(12))
+    stages = stages_of(kind, count)
+    reference = InOrder(stages)
+    loss_of(reference(tensor(x)), tensor(t)).backward()
+    pipeline = dist.Pipeline(stages_of(kind, count), flow.placement("cpu", ranks), 3, loss_of)
+    pipeline.step(tensor(x[column::columns]), tensor(t[column::columns]))
+    for bound in (1e6, 0.05):  # the first leaves them
+        want = nn.utils.clip_grad_norm_(reference.parameters(), bound, order)
+        got = pipeline.clip_grad_norm_(bound, order, error_if_nonfinite=True)
+        assert got.shape == () and got.dtype is flow.float64
+        close(got.item(), want.item())
+        for a, b in zip(pipeline.stage.parameters(), stages[index].parameters(), strict=True):
+            assert (a.grad is None) == (b.grad is None)
+            if a.grad is not None:
+                close(a.grad.numpy(), b.grad.numpy())
+    # What no bound can be changes nothing; a number that is not finite is one on every rank.
+    with pytest.raises(ValueError, match="max_norm is -1.0"):
+        pipeline.clip_grad_norm_(-1)
+    for p in pipeline.stage.parameters() if index == 0 else ():
+        if p.grad is not None:
+            p.grad.fill_(np.inf)
+    if kind == "plain" and order > 0:
+        with pytest.raises(RuntimeError, match="so they cannot be clipped"):
+            pipeline.clip_grad_norm_(1.0, order, error_if_nonfinite=True)
+
+
+@pytest.mark.parametrize("ranks_of", [[1, 3], [0, 1, 2, 3], [[0, 1], [2, 3]]], ids=str)
+@pytest.mark.parametrize("kind", ["plain", "frozen", "empty", "tied"])
+def test_clipped_gradients_are_those_of_one_process(ranks, ranks_of, kind):
+    for order in (2.0, 1.0, np.inf, 0.0, -1.0, -np.inf):
+        ranks.run(clipped, ranks_of, kind, order)
+
+
+@pytest.mark.parametrize("kind", ["plain", "tied"])
+def test_clipped_gradients_on_two_ranks(two_ranks, kind):
+    two_ranks.run(clipped, [0, 1], kind, 2.0)
+
+
 def mean_by_hand(y, target):
     total = F.cross_entropy(y, target, reduction="sum")
     return total / (target != -100).sum().clamp(min=1)

@@ -8,16 +8,31 @@ micro-batches are under way there, and (S - 1) / (M + S - 1) of the time is wait
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._math import norm
 from oneflow_lite.autograd import backward, no_grad
-from oneflow_lite.distributed._collectives import all_gather_object, all_reduce, broadcast
+from oneflow_lite.distributed._collectives import (
+    all_gather_into_tensor,
+    all_gather_object,
+    all_reduce,
+    broadcast,
+)
 from oneflow_lite.distributed._messages import batch, recv, send
 from oneflow_lite.distributed._world import Group, get_device, get_rank
 from oneflow_lite.nn.module import Module
+from oneflow_lite.nn.utils._gradient_norm import (
+    bound_of,
+    check_finite,
+    gradients_of,
+    keep_below,
+    norm_of,
+    order_of,
+)
 
 if TYPE_CHECKING:
     from oneflow_lite import Tensor
@@ -178,6 +193,7 @@ class Pipeline(Module):
     >>> pipeline = flow.distributed.Pipeline(stages, p, 8, nn.functional.mse_loss)
     >>> optimizer = flow.optim.AdamW(pipeline.parameters())
     >>> loss = pipeline.step(x, target)                # gradients are there; on every rank the loss
+    >>> pipeline.clip_grad_norm_(1.0)
     >>> optimizer.step()
     """
 
@@ -260,6 +276,38 @@ class Pipeline(Module):
         if self._after is None:
             all_reduce(total, group=self._row)
         broadcast(total, self._ranks.ranks[-1], self._ranks)
+        return total
+
+    @no_grad()
+    def clip_grad_norm_(
+        self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+    ) -> Tensor:
+        """Scales all stages' gradients by one factor: their joint norm is ``max_norm`` at most.
+
+        As ``nn.utils.clip_grad_norm_`` of the parameters of the whole model, which no rank has: of
+        ``pipeline.parameters()`` that function sees this rank's stage alone. All ranks of the
+        placement call it, after :meth:`step`. A parameter that several stages have counts once.
+
+        Returns
+        -------
+        Tensor
+            The norm that the gradients had, 0-dim, on every rank.
+        """
+        name, order = "clip_grad_norm_", order_of(norm_type)
+        bound = bound_of(name, "max_norm", max_norm)
+        elsewhere = {id(p) for p, group in self._ties if group.ranks[0] != get_rank()}
+        counted = gradients_of(name, [p for p in self.stage.parameters() if id(p) not in elsewhere])
+        nothing = 0.0 if order >= 0 else math.inf
+        mine = _C.full([1], nothing, dtype=_ext.float64, device=self._where)
+        if counted:
+            mine.copy_(norm_of(counted, order))
+        each = mine.new_empty(self.count)
+        all_gather_into_tensor(each, mine, self._ranks)
+        # Of order 0 a norm is a count, and the counts of the stages add up.
+        total = norm(each, order) if order else each.sum()
+        if error_if_nonfinite:
+            check_finite(total, order)
+        keep_below(gradients_of(name, self.stage.parameters()), total, bound)
         return total
 
     def _run(self, inputs: Tensors) -> Tensors:
