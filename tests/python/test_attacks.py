@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from gloo import needs_gloo
 
 pytest.importorskip("oneflow_lite")
 
 FOLDER = Path(__file__).resolve().parents[1] / "attack"
 ATTACKS = sorted(path.stem for path in FOLDER.glob("*.py") if not path.name.startswith("_"))
+OF_RANKS = {"rank_kills"}
 MEMORY = r"[1-9]\d* -> [1-9]\d* -> [1-9]\d* MiB"  # of the first round, a quarter, all
 SECONDS = min(10, 60 / len(ATTACKS))  # in all, about a minute
 
@@ -22,7 +24,9 @@ def run(program, *options):
     )
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(a, marks=[needs_gloo] if a in OF_RANKS else []) for a in ATTACKS]
+)
 def test_attack(name):
     result = run(FOLDER / f"{name}.py", "--seed", 0, "--seconds", SECONDS)
     said = result.stdout + result.stderr
