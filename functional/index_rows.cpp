@@ -142,8 +142,16 @@ StatusOr<Tensor> AddInto(const char* name, const Tensor& self, int64_t dim, cons
     OFL_RETURN_IF_ERROR(AddInto(name, count, dim, index, holds, alpha).status());
     return CopyInto(self, count);
   }
-  if (!IsFloating(self.dtype()) && alpha.is_float()) {
-    return BadValue(name, "alpha", absl::StrCat(alpha.to<double>()), "an integer for integers");
+  if (!IsFloating(self.dtype())) {
+    if (alpha.kind() == Scalar::Kind::kFloat) {
+      return BadValue(name, "alpha", absl::StrCat(alpha.to<double>()), "an integer for integers");
+    }
+    OFL_RETURN_IF_ERROR(CheckFits(name, alpha, self.dtype()));
+    constexpr int64_t kExact = int64_t{1} << 53;  // what the op's factor, a double, holds
+    if (const auto factor = alpha.to<int64_t>(); factor > kExact || factor < -kExact) {
+      OFL_ASSIGN_OR_RETURN(const Tensor scaled, Mul(src, alpha));
+      return AddInto(name, self, dim, index, scaled, Scalar(1));
+    }
   }
   OFL_ASSIGN_OR_RETURN(const bool dense, PutInOrder(&s));
   if (dense) {

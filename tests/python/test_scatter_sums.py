@@ -160,3 +160,14 @@ def test_rows_in_their_order(dtype, inner, threads):
         np.testing.assert_array_equal(got.numpy(), copied)
     finally:
         flow.set_num_threads(before)
+
+
+def test_a_factor_of_integers_is_exact_or_refused():
+    here, one = flow.tensor([0]), flow.ones(1, dtype=flow.int64)
+    for alpha in (2**53 + 1, -(2**53) - 1, 2**62, -3):
+        got = flow.zeros(1, dtype=flow.int64).index_add(0, here, one, alpha=alpha)
+        assert got.tolist() == [alpha]
+    with pytest.raises(OverflowError, match=r"^index_add\(\): .*int8"):
+        one.to(flow.int8).index_add(0, here, one.to(flow.int8), alpha=259)
+    with pytest.raises(OverflowError, match=r"^index_add_\(\): .*int64"):
+        one.clone().index_add_(0, here, one, alpha=10**20)
