@@ -278,42 +278,44 @@ class Pass {
   std::priority_queue<Ready> ready_;
 };
 
-StatusOr<Tensor> RootGradient(const Tensor& output, absl::Span<const Tensor> grads, size_t i) {
+StatusOr<Tensor> RootGradient(const char* function, const Tensor& output,
+                              absl::Span<const Tensor> grads, size_t i) {
   if (!grads.empty() && grads[i].defined()) {
     const Tensor& g = grads[i];
     if (g.shape() != output.shape()) {
-      return ShapeMismatch("backward", "the gradient", g.shape(), output.shape().ToString());
+      return ShapeMismatch(function, "the gradient", g.shape(), output.shape().ToString());
     }
     if (g.dtype() != output.dtype()) {
-      return DTypeMismatch("backward", "the gradient", g.dtype(), Name(output.dtype()));
+      return DTypeMismatch(function, "the gradient", g.dtype(), Name(output.dtype()));
     }
     if (g.device() != output.device()) {
-      return DeviceMismatch("backward", "the gradient", g.device(), "the output", output.device());
+      return DeviceMismatch(function, "the gradient", g.device(), "the output", output.device());
     }
     return g;
   }
   if (output.numel() != 1) {
-    return Error(ErrorKind::kRuntime, "backward(): a gradient must be given for ", Describe(output),
-                 ": only one with a single element has a gradient of its own");
+    return Error(ErrorKind::kRuntime, function, "(): a gradient must be given for ",
+                 Describe(output), ": only one with a single element has a gradient of its own");
   }
   const GlobalScope scope(absl::MakeConstSpan(&output, 1));
   return FullOf({output.shape(), output.dtype(), output.device(), true}, 1);
 }
 
-Status AddRoots(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads, Pass* pass) {
+Status AddRoots(const char* function, absl::Span<const Tensor> outputs,
+                absl::Span<const Tensor> grads, Pass* pass) {
   if (!grads.empty() && grads.size() != outputs.size()) {
-    return Error(ErrorKind::kValue, "backward(): ", grads.size(), " gradients for ", outputs.size(),
-                 " outputs");
+    return Error(ErrorKind::kValue, function, "(): ", grads.size(), " gradients for ",
+                 outputs.size(), " outputs");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i].defined()) return NotDefined("backward", absl::StrCat("output ", i));
+    if (!outputs[i].defined()) return NotDefined(function, absl::StrCat("output ", i));
     OFL_RETURN_IF_ERROR(RefreshView(outputs[i]));
     const Edge edge = GradientEdge(outputs[i]);
     if (!edge.node) {
-      return Error(ErrorKind::kRuntime, "backward(): ", Describe(outputs[i]),
+      return Error(ErrorKind::kRuntime, function, "(): ", Describe(outputs[i]),
                    " does not require grad and has no history");
     }
-    OFL_ASSIGN_OR_RETURN(Tensor grad, RootGradient(outputs[i], grads, i));
+    OFL_ASSIGN_OR_RETURN(Tensor grad, RootGradient(function, outputs[i], grads, i));
     OFL_RETURN_IF_ERROR(pass->AddRoot(edge, std::move(grad)));
   }
   return OkStatus();
@@ -367,7 +369,7 @@ Status Backward(absl::Span<const Tensor> outputs, absl::Span<const Tensor> grads
       pass.Capture(edge, &captured[i]);
     }
   }
-  OFL_RETURN_IF_ERROR(AddRoots(outputs, grads, &pass));
+  OFL_RETURN_IF_ERROR(AddRoots("backward", outputs, grads, &pass));
   OFL_RETURN_IF_ERROR(pass.Run());
   GradGuard grad_mode(create_graph);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -391,7 +393,7 @@ StatusOr<TensorList> Gradients(absl::Span<const Tensor> outputs, absl::Span<cons
     edges.push_back(std::move(edge));
     pass.Capture(edges[i], &results[i]);
   }
-  OFL_RETURN_IF_ERROR(AddRoots(outputs, grads, &pass));
+  OFL_RETURN_IF_ERROR(AddRoots("grad", outputs, grads, &pass));
   OFL_RETURN_IF_ERROR(pass.Run());
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!results[i].defined() && !allow_unused) {

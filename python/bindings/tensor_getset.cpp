@@ -51,6 +51,10 @@ PyObject* GetGrad(PyObject* self, void*) {
 int SetGrad(PyObject* self, PyObject* value, void*) {
   return Protect([&] {
     Tensor grad;
+    if (value == self) {
+      PyErr_SetString(PyExc_RuntimeError, "grad: a tensor cannot be its own gradient");
+      return -1;
+    }
     if (value && IsTensor(value)) {
       grad = Unwrap(value);
     } else if (value && value != Py_None) {

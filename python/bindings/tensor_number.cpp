@@ -70,6 +70,7 @@ struct Named {
 // An operand is read as by tensor(), which the user did not call.
 PyObject* BadOperand(const char* name) {
   RenameRaised("tensor", name);
+  RenameRaised("operator", name);
   return nullptr;
 }
 

@@ -7,6 +7,7 @@ import inspect
 import itertools
 import operator
 
+import numpy as np
 import pytest
 from numerics import flow
 
@@ -225,3 +226,20 @@ def test_two_dtypes_are_spoken_of():
 def test_an_optimizer_says_what_it_was_given():
     with pytest.raises(TypeError, match=r"SGD\(\): params must be .* not Linear"):
         flow.optim.SGD(flow.nn.Linear(2, 2), lr=0.1)
+
+
+def test_gradients_and_operators_beside_arrays():
+    x = flow.ones(3, requires_grad=True)
+    for gradient in (flow.ones(3), flow.ones(2, 3, device="meta")):
+        with pytest.raises((ValueError, RuntimeError), match=r"^grad\(\): "):
+            flow.autograd.grad(x * 2, x, gradient, is_grads_batched=True)
+    with pytest.raises(RuntimeError, match=r"^grad\(\): .* meta"):
+        flow.autograd.grad(x * 2, x, flow.ones(3, device="meta"))
+    with pytest.raises(RuntimeError, match=r"^backward\(\): "):
+        (x * 2).backward()
+    with pytest.raises(RuntimeError, match=r"^add\(\): .* requires grad"):
+        np.ones(3) + x
+    with pytest.raises(RuntimeError, match=r"^mul\(\): .* requires grad"):
+        x * np.ones(3)
+    with pytest.raises(RuntimeError, match="its own gradient"):
+        x.grad = x
