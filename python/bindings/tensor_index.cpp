@@ -235,13 +235,18 @@ Status Assign(const Tensor& view, Tensor value) {
   return functional::CopyInto(view, value).status();
 }
 
-// Whether a value is the view itself, cut before: x[1:3] += v has written it when it assigns it. A
-// leaf that requires grad is to refuse.
+// Whether a value is the view itself, cut before: x[1:3] += v has written it when it assigns it.
+// What only shares its memory is another value to autograd; a leaf that requires grad is to refuse.
 bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
-  return value.storage() == view.storage() && value.dtype() == view.dtype() &&
-         value.shape() == view.shape() && value.strides() == view.strides() &&
-         value.offset() == view.offset() &&
-         !(GradEnabled() && autograd::RequiresGrad(self) && autograd::IsLeaf(self));
+  const bool same = value.storage() == view.storage() && value.dtype() == view.dtype() &&
+                    value.shape() == view.shape() && value.strides() == view.strides() &&
+                    value.offset() == view.offset();
+  if (!same || !GradEnabled()) return same;
+  const bool tracked = autograd::RequiresGrad(view);
+  if (tracked != autograd::RequiresGrad(value)) return false;
+  if (!tracked) return true;
+  const Tensor base = autograd::Base(value);
+  return !autograd::IsLeaf(self) && base.defined() && base.IsSame(autograd::Base(view));
 }
 
 int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
