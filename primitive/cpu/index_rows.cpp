@@ -192,7 +192,8 @@ class CpuIndexPut final : public IndexPut {
   template <class T, class F>
   static void ForRowsInOrder(const IndexRows& s, const int64_t* index, int64_t skipped, const T* x,
                              T* y, F f) {
-    const int64_t parts = ColumnParts(s), columns = (s.inner + parts - 1) / parts;
+    const int64_t columns = std::max<int64_t>(1, (s.inner + ColumnParts(s) - 1) / ColumnParts(s));
+    const int64_t parts = (s.inner + columns - 1) / columns;  // none of them without columns
     ParallelFor(s.outer * parts, GrainOf(s.count * columns), [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const int64_t begin = i % parts * columns, n = std::min(columns, s.inner - begin);

@@ -5,6 +5,8 @@ On CUDA columns of 64 elements and more are read 256 at a time and held in share
 of up to some 14,000 float32 numbers, longer ones in parts; a line of 32,768 is summed by sorting.
 """
 
+import warnings
+
 import numpy as np
 import pytest
 from numerics import flow, host, tensor
@@ -171,3 +173,21 @@ def test_a_factor_of_integers_is_exact_or_refused():
         one.to(flow.int8).index_add(0, here, one.to(flow.int8), alpha=259)
     with pytest.raises(OverflowError, match=r"^index_add_\(\): .*int64"):
         one.clone().index_add_(0, here, one, alpha=10**20)
+
+
+@pytest.mark.parametrize(("inner", "threads"), [(4289, 67), (4290, 67), (6145, 96), (64, 128)])
+def test_more_threads_than_columns_divide_into(inner, threads):
+    """Each row of the result is what goes there, and its neighbours stay."""
+    before = flow.get_num_threads()
+    x = np.arange(3 * inner, dtype=np.float32).reshape(3, inner) + 1
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of more threads than there are cores
+            flow.set_num_threads(threads)
+        index = flow.tensor([2, 0, 2])
+        got = flow.zeros(4, inner).index_copy_(0, index, flow.tensor(x)).numpy()
+        np.testing.assert_array_equal(got, np.stack([x[1], 0 * x[0], x[2], 0 * x[0]]))
+        got = flow.zeros(4, inner).index_add_(0, index, flow.tensor(x)).numpy()
+        np.testing.assert_array_equal(got, np.stack([x[1], 0 * x[0], x[0] + x[2], 0 * x[0]]))
+    finally:
+        flow.set_num_threads(before)
