@@ -11,7 +11,6 @@
 #endif
 
 #include <cmath>
-#include <limits>
 
 #include "primitive/cpu/simd-inl.h"
 
@@ -122,22 +121,6 @@ OFL_VECTOR_FUNCTION(Erfc, erfc)
 
 OFL_VECTOR_FUNCTION_OF_TWO(Atan2, atan2)
 OFL_VECTOR_FUNCTION_OF_TWO(PowOfPositive, pow)
-
-// x to the power of y. The vector functions leave vectors with negative x to the scalar one, five
-// times as slow: here they see |x|. Of negative x an odd power is negative, and what is no integer
-// power is NaN, but for infinite x.
-template <class D>
-HWY_INLINE hn::Vec<D> VectorPow(D d, hn::Vec<D> x, hn::Vec<D> y) {
-  const auto size = hn::Abs(x), half = hn::Mul(y, hn::Set(d, 0.5f));
-  const auto whole = hn::Eq(hn::Trunc(y), y);
-  const auto odd = hn::AndNot(hn::Eq(hn::Trunc(half), half), whole);
-  const auto power = VectorPowOfPositive(d, size, y);
-  const auto sign = hn::IfThenElseZero(odd, hn::And(x, hn::SignBit(d)));
-  const auto finite = hn::Lt(size, hn::Set(d, std::numeric_limits<hn::TFromD<D>>::infinity()));
-  const auto none = hn::AndNot(whole, hn::And(hn::Lt(x, hn::Zero(d)), finite));
-  const auto nan = hn::Set(d, std::numeric_limits<hn::TFromD<D>>::quiet_NaN());
-  return hn::IfThenElse(none, nan, hn::Xor(power, sign));
-}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite
