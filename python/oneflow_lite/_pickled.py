@@ -4,7 +4,8 @@
 A pickle is a program for a machine with a stack and a memo. This machine knows the opcodes of data
 alone; its lists and dicts are those that the same pickle has made. A global name is no object but
 the reader's own answer to that name, and what can be called is a :class:`Call` that the reader has
-made. Its memory is a small multiple of the pickle's length: lengths and indices allocate nothing.
+made. Its memory and its time are a small multiple of the pickle's length: lengths and indices
+allocate nothing, and what is kept once and used often is counted at each use (:class:`Budget`).
 """
 
 from __future__ import annotations
@@ -19,12 +20,31 @@ from oneflow_lite._archive import Damaged, shown
 _PLAIN_KEYS = (str, int, float, bool, bytes, type(None))
 _CUT = "it is damaged: the pickle is cut off"
 _LONGEST_INT = 8  # bytes of an int that is a key: of longer ones, many can have the same hash
+_FREE = 1 << 16  # what the shortest pickle may spend
+
+
+class Budget:
+    """What a pickle may still make out of parts that it holds once and uses any number of times.
+
+    It is twice the length of the pickle, and a constant: what files of ``torch.save`` call, they
+    call with few and short arguments, or with arguments of the call's own.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._left = _FREE + 2 * length
+
+    def spend(self, count: int) -> None:
+        """Counts items or characters that are about to be made."""
+        self._left -= count
+        if self._left < 0:
+            raise Damaged("its calls use the same parts again and again, which makes far "
+                          "more than it holds")  # fmt: skip
 
 
 class Call(NamedTuple):
-    """What a global name stands for where the pickle may call it: ``function(args)``."""
+    """What a global name stands for where the pickle may call it: ``function(args, budget)``."""
 
-    function: Callable[[tuple], Any]
+    function: Callable[[tuple, Budget], Any]
 
 
 class Stand(NamedTuple):
@@ -54,6 +74,7 @@ class Machine:
     ) -> None:
         self._data, self._at = data, 0
         self._find, self._persistent = find, persistent
+        self._budget = Budget(len(data))
         self._stack: list[Any] = []
         self._outer: list[list[Any]] = []  # the stacks below each mark
         self._memo: dict[int, Any] = {}
@@ -189,7 +210,7 @@ class Machine:
         args, call = self._pop(), self._pop()
         if type(call) is not Call or type(args) is not tuple:
             raise Damaged(f"it calls a {shown(call)}")
-        self._stack.append(call.function(args))
+        self._stack.append(call.function(args, self._budget))
 
     def _build(self, _: bytes) -> None:
         """The attributes of an OrderedDict, such as the ``_metadata`` of a state dict."""
@@ -197,7 +218,10 @@ class Machine:
         made = self._top(OrderedDict)
         if type(state) is not dict:
             raise Damaged(f"it gives an OrderedDict the state {shown(state)}")
+        self._budget.spend(len(state))
         for name, value in state.items():
+            if type(name) is str:
+                self._budget.spend(len(name))
             if type(name) is not str or not name.isidentifier() or hasattr(OrderedDict, name):
                 raise Damaged(f"it gives an OrderedDict the attribute {shown(name)}")
             setattr(made, name, value)

@@ -17,7 +17,7 @@ import numpy as np
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._archive import Archive, Damaged, shown
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._pickled import Call, Machine, Stand, fill
+from oneflow_lite._pickled import Budget, Call, Machine, Stand, fill
 
 _STORAGES = {
     "BoolStorage": "bool", "ByteStorage": "uint8", "CharStorage": "int8", "ShortStorage": "int16",
@@ -52,39 +52,44 @@ def _is_shape(value: Any) -> bool:
     )
 
 
-def _ordered_dict(args: tuple) -> collections.OrderedDict:
+def _ordered_dict(args: tuple, budget: Budget) -> collections.OrderedDict:
     made: collections.OrderedDict = collections.OrderedDict()
     if args and (len(args) > 1 or type(args[0]) not in (list, tuple)):
         raise Damaged("it makes an OrderedDict of other things than pairs")
-    for pair in args[0] if args else ():
+    pairs = args[0] if args else ()
+    budget.spend(len(pairs))
+    for pair in pairs:
         if type(pair) not in (list, tuple) or len(pair) != 2:
             raise Damaged("it makes an OrderedDict of other things than pairs")
         fill(made, list(pair))
     return made
 
 
-def _size(args: tuple) -> tuple[int, ...]:
+def _size(args: tuple, budget: Budget) -> tuple[int, ...]:
     if len(args) != 1 or not _is_shape(tuple(args[0]) if type(args[0]) is list else args[0]):
         raise Damaged("it holds a torch.Size of other things than sizes")
+    budget.spend(len(args[0]))
     return tuple(args[0])
 
 
-def _device(args: tuple) -> str:
+def _device(args: tuple, budget: Budget) -> str:
     kind, *index = args or (None,)
     if type(kind) is not str or len(index) > 1 or not _is_shape(tuple(index)):
         raise Damaged("it holds a torch.device of other things than a name and a number")
+    budget.spend(len(kind))
     return ":".join(map(str, args))
 
 
-def _layout(args: tuple) -> str:
+def _layout(args: tuple, _: Budget) -> str:
     if len(args) != 1 or type(args[0]) is not str:
         raise Damaged("it holds a torch.layout without a name")
     return args[0]
 
 
-def _rebuild_parameter(args: tuple) -> Tensor:
+def _rebuild_parameter(args: tuple, budget: Budget) -> Tensor:
     if len(args) < 2 or type(args[0]) is not Tensor or type(args[1]) is not bool:
         raise Damaged("it holds a parameter of other things than a tensor and a bool")
+    budget.spend(args[0].dim())
     return _with_grad(args[0].detach(), args[1])
 
 
@@ -94,7 +99,7 @@ def _with_grad(x: Tensor, requires_grad: bool) -> Tensor:
     return x.requires_grad_(requires_grad)
 
 
-def _rebuild_tensor(args: tuple) -> Tensor:
+def _rebuild_tensor(args: tuple, budget: Budget) -> Tensor:
     """A view of a storage; tensors that share a storage there share their memory here."""
     if len(args) < 5:
         raise Damaged("it holds a tensor without all of its numbers")
@@ -109,6 +114,7 @@ def _rebuild_tensor(args: tuple) -> Tensor:
         or type(requires_grad) is not bool
     ):
         raise Damaged("it holds a tensor of other things than numbers")
+    budget.spend(len(size))
     whole = storage.value
     if 0 in size:
         x, last = whole[:0], -1

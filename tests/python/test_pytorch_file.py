@@ -41,7 +41,17 @@ def torch(monkeypatch):
     """What pickle must find in order to write PyTorch's names."""
     root, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     for module, names in (
-        (root, ["FloatStorage", "BFloat16Storage", "LongStorage", "ComplexFloatStorage", "Size"]),
+        (
+            root,
+            [
+                "FloatStorage",
+                "BFloat16Storage",
+                "LongStorage",
+                "ComplexFloatStorage",
+                "Size",
+                "device",
+            ],
+        ),
         (utils, ["_rebuild_tensor_v2", "_rebuild_parameter", "_rebuild_other"]),
     ):
         for name in names:
@@ -332,3 +342,64 @@ def test_entries_that_are_compressed_are_refused():
         archive.writestr("m/data.pkl", b"\x80\x02N.")
     with pytest.raises(ValueError, match="m/data.pkl' is compressed"):
         flow.load(stream)
+
+
+# ---- A pickle keeps a part once and names it in two bytes: what that makes is counted.
+
+
+def text(value):
+    return b"X" + len(value).to_bytes(4, "little") + value
+
+
+DEVICE, SIZE = b"ctorch\ndevice\n", b"ctorch\nSize\n"
+PAIRS = b"".join(b"J" + i.to_bytes(4, "little") + b"N\x86" for i in range(5000))
+NAMES = b"".join(text(b"a%d" % i) + b"N" for i in range(5000))
+SIXTY = b"(" + b"K\1" * 60 + b"t"
+REPEATED = {
+    "the name of a device": (DEVICE + b"q\0" + text(b"x" * 500_000) + b"K\0\x86q\2](",
+                             b"h\0h\2R", 1500, b"e"),
+    "pairs of an OrderedDict": (ODICT + b"q\0]q\2(" + PAIRS + b"e\x85q\3](", b"h\0h\3R", 320, b"e"),
+    "a size": (SIZE + b"q\0" + SIXTY + b"\x85q\1](", b"h\0h\1R", 20_000, b"e"),
+    "a shape": (REBUILD + b"q\0(" + storage() + b"K\0(" + b"K\0" * 64 + b"tq\1h\1\x89N"
+                b"tq\2](", b"h\0h\2R", 20_000, b"e"),
+    "attributes": (ODICT + b"q\0}(" + NAMES + b"uq\1](", b"h\0)Rh\1b", 320, b"e"),
+    "a long attribute": (EMPTY + b"}" + text(b"a" * 300_000) + b"Nsq\1b", b"h\1b", 1000, b""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_what_calls_make_of_one_part_is_bounded(name):
+    start, use, times, end = REPEATED[name]
+    assert read(start + use + end) is not None
+    with pytest.raises(ValueError, match="was written by PyTorch, but .* the same parts again"):
+        read(start + use * times + end)
+
+
+def test_what_many_calls_make_of_their_own_is_read():
+    """Of as many OrderedDicts, devices, sizes and views as a large checkpoint has."""
+    pairs = b"(]" + text(b"weight") + b"K\1\x86a" + text(b"bias") + b"K\2\x86atR"
+    assert read(b"](" + (ODICT + pairs) * 20_000 + b"e") == [{"weight": 1, "bias": 2}] * 20_000
+    short = ODICT + b"q\0" + text(b"_metadata") + b"q\1" + text(b"version") + b"q\2"
+    states = b"(h\0)R(h\2K\1u}h\1h\0)Rsblq\3" * 20_000
+    assert len(read(short + b"000](" + states + b"e")) == 20_000
+    device = DEVICE + b"q\0" + text(b"cuda") + b"q\1" + b"00]("
+    assert read(device + b"h\0h\1K\7\x86R" * 50_000 + b"e") == ["cuda:7"] * 50_000
+    sizes = SIZE + b"q\0" + b"0](" + b"h\0(K\1K\2K\3K\4t\x85R" * 50_000 + b"e"
+    assert read(sizes) == [(1, 2, 3, 4)] * 50_000
+    views = REBUILD + b"q\0(" + storage() + b"K\0(K\1K\2K\2t(K\4K\2K\1t\x89Ntq\2](" \
+        + b"h\0h\2R" * 5000 + b"e"  # fmt: skip
+    assert [x.shape for x in read(views)] == [(1, 2, 2)] * 5000
+
+
+def test_a_checkpoint_of_thousands_of_tensors(torch):
+    """Each has an OrderedDict of hooks; the optimizer's state shares its keys and numbers."""
+    place = Rebuilt(torch.device, "cuda", 0)
+    names = [f"transformer.layers.{i}.attention.weight" for i in range(3000)]
+    model = collections.OrderedDict(
+        (name, view(torch, torch.FloatStorage, "0", 4, 0, (2, 2), (2, 1))) for name in names
+    )
+    state = {i: {"step": 1, "exp_avg": model[n], "place": place} for i, n in enumerate(names)}
+    raw = {"0": np.arange(4, dtype="<f4").tobytes()}
+    got = flow.load(written({"model": model, "state": state, "names": names}, raw))
+    assert list(got["model"]) == names and got["state"][2999]["place"] == "cuda:0"
+    assert got["state"][0]["exp_avg"].tolist() == [[0, 1], [2, 3]]
