@@ -32,13 +32,29 @@ class Budget:
 
     def __init__(self, length: int) -> None:
         self._left = _FREE + 2 * length
+        self._tuples: dict[int, list[tuple]] = {}  # the keys that are tuples, by their hash
 
     def spend(self, count: int) -> None:
         """Counts items or characters that are about to be made."""
         self._left -= count
         if self._left < 0:
-            raise Damaged("its calls use the same parts again and again, which makes far "
+            raise Damaged("its calls and keys use the same parts again and again, which makes far "
                           "more than it holds")  # fmt: skip
+
+    def spend_on_key(self, key: Any) -> None:
+        """Counts what it takes to look up a key: less per part than to make one."""
+        if type(key) in (str, bytes):
+            self.spend(len(key) >> 6)
+        elif type(key) is tuple:
+            self.spend(len(key) >> 3)
+            self.spend(sum(len(part) >> 6 for part in key if type(part) in (str, bytes)))
+
+    def spend_on_hash(self, key: tuple) -> None:
+        """Counts the tuples of the same hash that a lookup compares: -1 and -2 have one hash."""
+        same = self._tuples.setdefault(hash(key), [])
+        self.spend(len(key) * len(same) >> 3)
+        if key not in same:
+            same.append(key)
 
 
 class Call(NamedTuple):
@@ -172,7 +188,7 @@ class Machine:
         self._top(list).extend(items)
 
     def _set(self, items: list[Any]) -> None:
-        fill(self._top(dict, OrderedDict), items)
+        fill(self._top(dict, OrderedDict), items, self._budget)
 
     def _new_dict(self, _: bytes) -> None:
         items = self._items()
@@ -227,7 +243,7 @@ class Machine:
             setattr(made, name, value)
 
 
-def fill(target: dict[Any, Any], items: list[Any]) -> None:
+def fill(target: dict[Any, Any], items: list[Any], budget: Budget) -> None:
     """Enters keys and values, which alternate.
 
     A key is plain, or a tuple of what is plain: the hash of a deep one would overflow the stack.
@@ -235,11 +251,14 @@ def fill(target: dict[Any, Any], items: list[Any]) -> None:
     if len(items) % 2:
         raise Damaged("it is damaged: a dict has a key without a value")
     for key, value in zip(items[::2], items[1::2], strict=True):
+        budget.spend_on_key(key)
         for part in key if type(key) is tuple else (key,):
             if type(part) not in _PLAIN_KEYS or (
                 type(part) is int and part.bit_length() > 8 * _LONGEST_INT
             ):
                 raise Damaged(f"it holds a dict with the key {shown(part)}")
+        if type(key) is tuple:
+            budget.spend_on_hash(key)
         target[key] = value
 
 

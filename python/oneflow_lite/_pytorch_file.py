@@ -61,7 +61,7 @@ def _ordered_dict(args: tuple, budget: Budget) -> collections.OrderedDict:
     for pair in pairs:
         if type(pair) not in (list, tuple) or len(pair) != 2:
             raise Damaged("it makes an OrderedDict of other things than pairs")
-        fill(made, list(pair))
+        fill(made, list(pair), budget)
     return made
 
 

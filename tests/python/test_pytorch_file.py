@@ -403,3 +403,43 @@ def test_a_checkpoint_of_thousands_of_tensors(torch):
     got = flow.load(written({"model": model, "state": state, "names": names}, raw))
     assert list(got["model"]) == names and got["state"][2999]["place"] == "cuda:0"
     assert got["state"][0]["exp_avg"].tolist() == [[0, 1], [2, 3]]
+
+
+REPEATED_KEYS = {
+    "a long tuple": (b"}((" + b"N" * 200_000 + b"tq\0N", b"h\0N", 80),
+    "a tuple of long text": (b"}(" + text(b"x" * 500_000) + b"\x85q\0N", b"h\0N", 800),
+    "another text that is the same": (b"}(" + text(b"x" * 500_000) + b"N" + text(b"x" * 500_000)
+                                      + b"q\0N", b"h\0N", 800),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED_KEYS)
+def test_what_it_takes_to_find_one_key_is_bounded(name):
+    start, use, times = REPEATED_KEYS[name]
+    assert len(read(start + use + b"u")) == 1
+    with pytest.raises(ValueError, match="was written by PyTorch, but .* the same parts again"):
+        read(start + use * times + b"u")
+
+
+def test_tuples_of_one_hash_are_few():
+    """-1 and -2 have the same hash, and so have all tuples of them."""
+    minus = [b"J" + n.to_bytes(4, "little", signed=True) for n in (-1, -2)]
+
+    def keys(count):
+        return b"}(" + b"".join(
+            b"(" + b"".join(minus[i >> bit & 1] for bit in range(14)) + b"tN" for i in range(count)
+        ) + b"u"  # fmt: skip
+
+    assert len(read(keys(16))) == 16
+    with pytest.raises(ValueError, match="the same parts again"):
+        read(keys(1 << 14))
+
+
+def test_keys_that_many_dicts_share_are_read():
+    start = b"(" + text(b"exp_avg_sq" * 10) + b"q\0" + b"K\1J\xff\xff\xff\xffN\x87q\1" \
+        b"(J\xfe\xff\xff\xffK\2K\3K\4tq\2" + b"1]("  # fmt: skip
+    dicts = b"}(h\0K\1h\1K\2h\2K\3u" * 50_000
+    one = {"exp_avg_sq" * 10: 1, (1, -1, None): 2, (-2, 2, 3, 4): 3}
+    assert read(start + dicts + b"e") == [one] * 50_000
+    keys = b"".join(b"M" + i.to_bytes(2, "little") + b"J\xff\xff\xff\xff\x86N" for i in range(9999))
+    assert len(read(b"}(" + keys + b"u")) == 9999
