@@ -49,7 +49,7 @@ def save(value: Any, file: _File) -> None:
         Such as a module's or an optimizer's ``state_dict()``, nested up to 128 deep. Each tensor
         is written by itself: those that share memory no longer do when loaded. NumPy arrays of
         numbers are loaded as arrays, NumPy's scalars as Python numbers, subclasses of the types
-        above as these types.
+        above as these types; but an array with more than its elements, such as a mask, is refused.
     file : path or binary file
         A path is written completely or not at all, whatever ends the program and whoever else
         writes to it: to a file beside it that then takes its place. A symbolic link, a device and

@@ -18,6 +18,7 @@ ENTRY = "structure.json"
 _DEEPEST = 128  # lists in lists; JSON nests three times as deep, within Python's limit of 1000
 _LONGEST = 200  # bytes of an entry's name
 _WORD = 1 << 63
+_BARE = (np.ndarray, np.memmap, np.matrix, np.recarray)  # arrays that are their elements alone
 _ODD_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": -float("inf")}
 
 
@@ -83,6 +84,11 @@ class Encoder:
             node = {"tensor": self._name(path), "dtype": value.dtype.name}
             node["requires_grad"] = value.is_leaf and value.requires_grad
         else:
+            if _holds_more(value):
+                raise TypeError(f"save(): {_place(path)} is a {type(value).__name__}, which holds "
+                                "more than its elements; save np.asarray() of it, and the rest "
+                                "beside it")  # fmt: skip
+            value = value.view(np.ndarray)  # a matrix has two dims even where it is flat
             if not _npy.is_numbers(value.dtype):
                 raise TypeError(f"save(): {_place(path)} is an array of {value.dtype}; saved are "
                                 "arrays of numbers and bool")  # fmt: skip
@@ -106,6 +112,16 @@ def _place(path: str) -> str:
     if not path:
         return "the object"
     return path if len(path) <= 200 else f"{path[:100]}...{path[-100:]}"
+
+
+def _holds_more(array: np.ndarray) -> bool:
+    """Whether a subclass has something beside its elements: a mask, a unit."""
+    kind = type(array)
+    if kind in _BARE:
+        return False
+    return bool(getattr(array, "__dict__", None)) or any(
+        getattr(base, "__slots__", ()) for base in kind.__mro__
+    )
 
 
 def _unsaved(value: Any, path: str) -> TypeError:

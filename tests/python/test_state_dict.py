@@ -4,6 +4,7 @@
 import collections
 import enum
 import io
+import warnings
 import zipfile
 
 import numpy as np
@@ -158,6 +159,20 @@ for _ in range(200):
     DEEP = [DEEP]
 
 
+class Measured(np.ndarray):
+    pass
+
+
+class Slotted(np.ndarray):
+    __slots__ = ("unit",)
+
+
+def measured():
+    array = np.zeros(2).view(Measured)
+    array.unit = "m"
+    return array
+
+
 @pytest.mark.parametrize(
     ("value", "error", "text"),
     [
@@ -165,6 +180,10 @@ for _ in range(200):
         ({"a": 1j}, TypeError, "a is a complex"),
         ({"a": np.array(["x"])}, TypeError, "a is an array of <U1; saved are arrays of numbers"),
         ({"a": np.array([print])}, TypeError, "a is an array of object"),
+        ({"a": [np.ma.array([1, 2], mask=[0, 1])]}, TypeError, "a.0 is a MaskedArray, which"),
+        ({"a": np.ma.array([1, 2])}, TypeError, "a is a MaskedArray, which holds more"),
+        ({"a": np.zeros(2).view(Slotted)}, TypeError, "a is a Slotted, which holds more"),
+        ({"a": measured()}, TypeError, "a is a Measured, which holds more than its"),
         ({1.5: 2}, TypeError, "the object has the key 1.5; keys are str or int"),
         ({"a": {True: 2}}, TypeError, "a has the key True; keys are str or int"),
         ({2**63: 2}, TypeError, "keys are str or int of 64 bits"),
@@ -178,7 +197,7 @@ for _ in range(200):
         (model(), TypeError, r"the object is a Sequential, .*; save its state_dict\(\)"),
         ([flow.optim.SGD([flow.ones(1)], lr=1)], TypeError, r"0 is a SGD, .* its state_dict\(\)"),
     ],
-    ids=range(16),
+    ids=range(20),
 )  # fmt: skip
 def test_what_cannot_be_saved_is_named_and_leaves_the_file_alone(tmp_path, value, error, text):
     """Also where a tensor before it could have been written: nothing is begun."""
@@ -191,6 +210,21 @@ def test_what_cannot_be_saved_is_named_and_leaves_the_file_alone(tmp_path, value
             flow.save([flow.ones(3), value], file)
     assert stream.getvalue() == b"" and (tmp_path / "x").read_bytes() == b"as it was"
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_arrays_that_are_their_elements_are_saved_as_such(tmp_path):
+    on_disk = np.memmap(tmp_path / "raw", dtype="<i4", mode="w+", shape=(2, 3))
+    on_disk[:] = np.arange(6).reshape(2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)  # of matrices
+        matrix = np.matrix([[1.0, 2.0], [3.0, 4.0]])
+    plain = np.arange(3).view(Measured)
+    saved = {"disk": on_disk, "matrix": matrix, "turned": matrix.T, "plain": plain}
+    flow.save(saved, tmp_path / "x")
+    got = flow.load(tmp_path / "x")
+    for name, array in saved.items():
+        assert type(got[name]) is np.ndarray and got[name].dtype == array.dtype
+        np.testing.assert_array_equal(got[name], np.asarray(array))
 
 
 NUMBERS = [0.0, -0.0, float("nan"), float("inf"), -float("inf"), 5e-324, 0.1, 1e308,
