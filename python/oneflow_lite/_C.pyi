@@ -203,11 +203,36 @@ def addr(
     alpha: float = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def all(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def all(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def all(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def all(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def alpha_dropout(
@@ -219,6 +244,7 @@ def alpha_dropout(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def amax(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -226,6 +252,31 @@ def amax(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def amax(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def amax(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def amax(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def amin(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -233,6 +284,31 @@ def amin(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def amin(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def amin(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def amin(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def aminmax(
     input: Tensor,
     *,
@@ -240,12 +316,61 @@ def aminmax(
     keepdim: bool = False,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Extremes: ...
+@overload
+def aminmax(
+    input: Tensor,
+    *,
+    axis: int | None,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Extremes: ...
+@overload
+def aminmax(
+    input: Tensor,
+    *,
+    axis: int | None,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Extremes: ...
+@overload
+def aminmax(
+    input: Tensor,
+    *,
+    dim: int | None = None,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Extremes: ...
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def any(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def any(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def any(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def any(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def arange(
@@ -270,6 +395,7 @@ def arctan2(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def argmax(
     input: Tensor,
     dim: int | None = None,
@@ -277,6 +403,31 @@ def argmax(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def argmax(
+    input: Tensor,
+    *,
+    axis: int | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def argmax(
+    input: Tensor,
+    *,
+    axis: int | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def argmin(
     input: Tensor,
     dim: int | None = None,
@@ -284,11 +435,45 @@ def argmin(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def argmin(
+    input: Tensor,
+    *,
+    axis: int | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def argmin(
+    input: Tensor,
+    *,
+    axis: int | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def argsort(
     input: Tensor,
     dim: int = -1,
     descending: bool = False,
     *,
+    stable: bool | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def argsort(
+    input: Tensor,
+    *,
+    axis: int,
+    descending: bool = False,
     stable: bool | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -425,7 +610,10 @@ def bucketize(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def cartesian_prod(*tensors: Tensor | Sequence[Tensor], out: Tensor | None = None) -> Tensor: ...
+@overload
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def cat(tensors: Sequence[Tensor], *, axis: int, out: Tensor | None = None) -> Tensor: ...
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def celu(
     input: Tensor,
@@ -446,11 +634,20 @@ def cholesky_solve(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def chunk(
     input: Tensor,
     chunks: int,
     dim: int = 0,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def chunk(
+    input: Tensor,
+    chunks: int,
+    *,
+    axis: int,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
 def clamp(
@@ -478,13 +675,19 @@ def combinations(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def concat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def concat(tensors: Sequence[Tensor], *, axis: int, out: Tensor | None = None) -> Tensor: ...
+@overload
 def concatenate(
     tensors: Sequence[Tensor],
     dim: int = 0,
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def concatenate(tensors: Sequence[Tensor], *, axis: int, out: Tensor | None = None) -> Tensor: ...
 def constant_pad_nd(
     input: Tensor,
     pad: int | Sequence[int],
@@ -510,10 +713,18 @@ def cosine_embedding_loss(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def count_nonzero(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def count_nonzero(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def cov(
@@ -524,11 +735,20 @@ def cov(
     aweights: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def cross(
     input: Tensor,
     other: Tensor,
     dim: int | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def cross(
+    input: Tensor,
+    other: Tensor,
+    *,
+    axis: int | None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def cross_entropy(
@@ -542,8 +762,25 @@ def cross_entropy(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def cummax(input: Tensor, dim: int, *, out: Tensor | Sequence[Tensor] | None = None) -> _Sorted: ...
+@overload
+def cummax(
+    input: Tensor,
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
 def cummin(input: Tensor, dim: int, *, out: Tensor | Sequence[Tensor] | None = None) -> _Sorted: ...
+@overload
+def cummin(
+    input: Tensor,
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
 def cumprod(
     input: Tensor,
     dim: int,
@@ -551,6 +788,15 @@ def cumprod(
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def cumprod(
+    input: Tensor,
+    *,
+    axis: int,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def cumsum(
     input: Tensor,
     dim: int,
@@ -558,12 +804,30 @@ def cumsum(
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def cumsum(
+    input: Tensor,
+    *,
+    axis: int,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def cumulative_trapezoid(
     y: Tensor,
     x: Tensor | None = None,
     *,
     dx: float | None = None,
     dim: int = -1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def cumulative_trapezoid(
+    y: Tensor,
+    x: Tensor | None = None,
+    *,
+    dx: float | None = None,
+    axis: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -754,6 +1018,8 @@ def flatten(
 def flip(input: Tensor, dims: int | Sequence[int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def flip(input: Tensor, *dims: int, out: Tensor | None = None) -> Tensor: ...
+@overload
+def flip(input: Tensor, *, axis: int | Sequence[int], out: Tensor | None = None) -> Tensor: ...
 def fliplr(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def flipud(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def float_power(
@@ -808,7 +1074,10 @@ def fused_scale_mask_softmax(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def gather(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def gather(input: Tensor, *, axis: int, index: Tensor, out: Tensor | None = None) -> Tensor: ...
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -823,7 +1092,10 @@ def gcd(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = No
 def ge(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor: ...
 def ger(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def glu(input: Tensor, dim: int = -1, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def glu(input: Tensor, *, axis: int, out: Tensor | None = None) -> Tensor: ...
 def greater(
     input: Tensor | float,
     other: Tensor | float,
@@ -909,6 +1181,7 @@ def huber_loss(
 ) -> Tensor: ...
 def hypot(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def index_add(
     input: Tensor,
     dim: int,
@@ -918,6 +1191,17 @@ def index_add(
     alpha: float = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def index_add(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    source: Tensor,
+    alpha: float = 1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def index_copy(
     input: Tensor,
     dim: int,
@@ -926,6 +1210,16 @@ def index_copy(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def index_copy(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    source: Tensor,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def index_fill(
     input: Tensor,
     dim: int,
@@ -934,6 +1228,16 @@ def index_fill(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def index_fill(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    value: Tensor | float,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def index_reduce(
     input: Tensor,
     dim: int,
@@ -944,11 +1248,31 @@ def index_reduce(
     include_self: bool = True,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def index_reduce(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    source: Tensor,
+    reduce: str,
+    include_self: bool = True,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def index_select(
     input: Tensor,
     dim: int,
     index: Tensor,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def index_select(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -985,12 +1309,40 @@ def kl_div(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def kthvalue(
     input: Tensor,
     k: int,
     dim: int = -1,
     keepdim: bool = False,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def kthvalue(
+    input: Tensor,
+    k: int,
+    *,
+    axis: int,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def kthvalue(
+    input: Tensor,
+    k: int,
+    *,
+    axis: int,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def kthvalue(
+    input: Tensor,
+    k: int,
+    dim: int = -1,
+    *,
+    keepdims: bool,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
 def l1_loss(
@@ -1054,11 +1406,20 @@ def linalg_cholesky_ex(
 def linalg_cond(A: Tensor, p: float | None = None, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def linalg_cond(A: Tensor, p: str, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def linalg_cross(
     input: Tensor,
     other: Tensor,
     *,
     dim: int = -1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_cross(
+    input: Tensor,
+    other: Tensor,
+    *,
+    axis: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def linalg_det(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -1134,10 +1495,70 @@ def linalg_matrix_norm(
 @overload
 def linalg_matrix_norm(
     A: Tensor,
+    ord: str = "fro",
+    *,
+    axis: int | Sequence[int],
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: str = "fro",
+    *,
+    axis: int | Sequence[int],
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: str = "fro",
+    dim: int | Sequence[int] = (-2, -1),
+    *,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
     ord: float,
     dim: int | Sequence[int] = (-2, -1),
     keepdim: bool = False,
     *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: float,
+    *,
+    axis: int | Sequence[int],
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: float,
+    *,
+    axis: int | Sequence[int],
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_matrix_norm(
+    A: Tensor,
+    ord: float,
+    dim: int | Sequence[int] = (-2, -1),
+    *,
+    keepdims: bool,
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1182,10 +1603,70 @@ def linalg_norm(
 @overload
 def linalg_norm(
     A: Tensor,
+    ord: float | None = None,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: float | None = None,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: float | None = None,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
     ord: str,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: str,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: str,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_norm(
+    A: Tensor,
+    ord: str,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1258,6 +1739,7 @@ def linalg_svd(
 ) -> _USVh: ...
 def linalg_svdvals(A: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def linalg_tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def linalg_tensorsolve(
     A: Tensor,
     B: Tensor,
@@ -1265,14 +1747,56 @@ def linalg_tensorsolve(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def linalg_tensorsolve(
+    A: Tensor,
+    B: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def linalg_vander(x: Tensor, *, N: int | None = None, out: Tensor | None = None) -> Tensor: ...
+@overload
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor: ...
+@overload
+def linalg_vecdot(x: Tensor, y: Tensor, *, axis: int, out: Tensor | None = None) -> Tensor: ...
+@overload
 def linalg_vector_norm(
     x: Tensor,
     ord: float = 2,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def linalg_vector_norm(
+    x: Tensor,
+    ord: float = 2,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1315,11 +1839,20 @@ def log(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def log_softmax(
     input: Tensor,
     dim: int | None = None,
     dtype: _dtype | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def log_softmax(
+    input: Tensor,
+    *,
+    axis: int | None,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def logaddexp(
@@ -1334,7 +1867,10 @@ def logaddexp2(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def logcumsumexp(input: Tensor, *, axis: int, out: Tensor | None = None) -> Tensor: ...
 def logdet(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def logical_and(
     input: Tensor | float,
@@ -1357,11 +1893,36 @@ def logical_xor(
 ) -> Tensor: ...
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def logsumexp(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def logsumexp(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def logsumexp(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def logsumexp(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def lt(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
@@ -1429,18 +1990,70 @@ def max(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
+@overload
+def max(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def max(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def max(
+    input: Tensor,
+    dim: int,
+    *,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
 def maximum(
     input: Tensor | float,
     other: Tensor | float,
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def mean(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     dtype: _dtype | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def mean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def mean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
@@ -1456,6 +2069,30 @@ def median(
     dim: int,
     keepdim: bool = False,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def median(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def median(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def median(
+    input: Tensor,
+    dim: int,
+    *,
+    keepdims: bool,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
 def meshgrid(
@@ -1478,6 +2115,30 @@ def min(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
+@overload
+def min(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def min(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def min(
+    input: Tensor,
+    dim: int,
+    *,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
 def minimum(
     input: Tensor | float,
     other: Tensor | float,
@@ -1486,11 +2147,36 @@ def minimum(
 ) -> Tensor: ...
 def mish(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor: ...
 def mm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def mode(
     input: Tensor,
     dim: int = -1,
     keepdim: bool = False,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def mode(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def mode(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def mode(
+    input: Tensor,
+    dim: int = -1,
+    *,
+    keepdims: bool,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
 @overload
@@ -1622,11 +2308,39 @@ def nan_to_num(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def nanmean(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nanmean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nanmean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nanmean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1645,6 +2359,31 @@ def nanmedian(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
+@overload
+def nanmedian(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdim: bool = False,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def nanmedian(
+    input: Tensor,
+    *,
+    axis: int,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def nanmedian(
+    input: Tensor,
+    dim: int,
+    *,
+    keepdims: bool,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
 def nanquantile(
     input: Tensor,
     q: Tensor | float,
@@ -1654,6 +2393,37 @@ def nanquantile(
     interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def nanquantile(
+    input: Tensor,
+    q: Tensor | float,
+    *,
+    axis: int | None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nanquantile(
+    input: Tensor,
+    q: Tensor | float,
+    *,
+    axis: int | None,
+    keepdims: bool,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nanquantile(
+    input: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    *,
+    keepdims: bool,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def nansum(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -1662,12 +2432,49 @@ def nansum(
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def nansum(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nansum(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nansum(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def narrow(
     input: Tensor,
     dim: int,
     start: int,
     length: int,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def narrow(
+    input: Tensor,
+    *,
+    axis: int,
+    start: int,
+    length: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def ne(input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None) -> Tensor: ...
@@ -1701,11 +2508,36 @@ def not_equal(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def nuclear_norm(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nuclear_norm(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nuclear_norm(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def nuclear_norm(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
@@ -1747,6 +2579,8 @@ def pdist(input: Tensor, p: float = 2.0, *, out: Tensor | None = None) -> Tensor
 def permute(input: Tensor, dims: int | Sequence[int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def permute(input: Tensor, *dims: int, out: Tensor | None = None) -> Tensor: ...
+@overload
+def permute(input: Tensor, *, axis: int | Sequence[int], out: Tensor | None = None) -> Tensor: ...
 def pinverse(input: Tensor, rcond: float = 1e-15, *, out: Tensor | None = None) -> Tensor: ...
 def pixel_shuffle(input: Tensor, upscale_factor: int, *, out: Tensor | None = None) -> Tensor: ...
 def pixel_unshuffle(
@@ -1774,11 +2608,39 @@ def pow(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def prelu(input: Tensor, weight: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def prod(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     *,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def prod(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def prod(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def prod(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
     dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1796,12 +2658,43 @@ def qr(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _QR: ...
+@overload
 def quantile(
     input: Tensor,
     q: Tensor | float,
     dim: int | None = None,
     keepdim: bool = False,
     *,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def quantile(
+    input: Tensor,
+    q: Tensor | float,
+    *,
+    axis: int | None,
+    keepdim: bool = False,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def quantile(
+    input: Tensor,
+    q: Tensor | float,
+    *,
+    axis: int | None,
+    keepdims: bool,
+    interpolation: str = "linear",
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def quantile(
+    input: Tensor,
+    q: Tensor | float,
+    dim: int | None = None,
+    *,
+    keepdims: bool,
     interpolation: str = "linear",
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1951,6 +2844,7 @@ def remainder(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def renorm(
     input: Tensor,
     p: float,
@@ -1960,11 +2854,29 @@ def renorm(
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
+def renorm(
+    input: Tensor,
+    p: float,
+    *,
+    axis: int,
+    maxnorm: float,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def repeat_interleave(
     input: Tensor,
     repeats: int,
     dim: int | None = None,
     *,
+    output_size: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def repeat_interleave(
+    input: Tensor,
+    repeats: int,
+    *,
+    axis: int | None,
     output_size: int | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -1981,6 +2893,15 @@ def repeat_interleave(
     repeats: Tensor,
     dim: int | None = None,
     *,
+    output_size: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def repeat_interleave(
+    input: Tensor,
+    repeats: Tensor,
+    *,
+    axis: int | None,
     output_size: int | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -2017,6 +2938,7 @@ def rmsprop_(
     found_inf: Tensor | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
 def roll(
     input: Tensor,
     shifts: int | Sequence[int],
@@ -2024,11 +2946,28 @@ def roll(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def roll(
+    input: Tensor,
+    shifts: int | Sequence[int],
+    *,
+    axis: int | Sequence[int] | None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def rot90(
     input: Tensor,
     k: int = 1,
     dims: int | Sequence[int] = (0, 1),
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def rot90(
+    input: Tensor,
+    k: int = 1,
+    *,
+    axis: int | Sequence[int],
     out: Tensor | None = None,
 ) -> Tensor: ...
 def rotary_embedding(
@@ -2063,6 +3002,7 @@ def scaled_dot_product_attention(
     generator: Generator | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def scatter(
     input: Tensor,
     dim: int,
@@ -2071,6 +3011,16 @@ def scatter(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def scatter(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    src: Tensor | float,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def scatter_add(
     input: Tensor,
     dim: int,
@@ -2079,6 +3029,16 @@ def scatter_add(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def scatter_add(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    src: Tensor,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def scatter_reduce(
     input: Tensor,
     dim: int,
@@ -2086,6 +3046,17 @@ def scatter_reduce(
     src: Tensor,
     reduce: str,
     *,
+    include_self: bool = True,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def scatter_reduce(
+    input: Tensor,
+    *,
+    axis: int,
+    index: Tensor,
+    src: Tensor,
+    reduce: str,
     include_self: bool = True,
     out: Tensor | None = None,
 ) -> Tensor: ...
@@ -2099,13 +3070,26 @@ def searchsorted(
     sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def select(input: Tensor, dim: int, index: int, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def select(input: Tensor, *, axis: int, index: int, out: Tensor | None = None) -> Tensor: ...
+@overload
 def select_scatter(
     input: Tensor,
     src: Tensor,
     dim: int,
     index: int,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def select_scatter(
+    input: Tensor,
+    src: Tensor,
+    *,
+    axis: int,
+    index: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def selu(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> Tensor: ...
@@ -2136,6 +3120,7 @@ def silu(input: Tensor, inplace: bool = False, *, out: Tensor | None = None) -> 
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def slice(
     input: Tensor,
     dim: int,
@@ -2145,6 +3130,17 @@ def slice(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def slice(
+    input: Tensor,
+    *,
+    axis: int,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def slice_scatter(
     input: Tensor,
     src: Tensor,
@@ -2153,6 +3149,17 @@ def slice_scatter(
     end: int | None = None,
     step: int = 1,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def slice_scatter(
+    input: Tensor,
+    src: Tensor,
+    *,
+    axis: int,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def slogdet(input: Tensor, *, out: Tensor | Sequence[Tensor] | None = None) -> _SignLogabsdet: ...
@@ -2171,6 +3178,7 @@ def soft_margin_loss(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def softmax(
     input: Tensor,
     dim: int | None = None,
@@ -2178,11 +3186,28 @@ def softmax(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def softmax(
+    input: Tensor,
+    *,
+    axis: int | None,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def softmin(
     input: Tensor,
     dim: int | None = None,
     dtype: _dtype | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def softmin(
+    input: Tensor,
+    *,
+    axis: int | None,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def softplus(
@@ -2194,11 +3219,21 @@ def softplus(
 ) -> Tensor: ...
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor: ...
 def softsign(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def sort(
     input: Tensor,
     dim: int = -1,
     descending: bool = False,
     *,
+    stable: bool | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
+@overload
+def sort(
+    input: Tensor,
+    *,
+    axis: int,
+    descending: bool = False,
     stable: bool | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
@@ -2231,11 +3266,28 @@ def split(
 @overload
 def split(
     tensor: Tensor,
+    split_size_or_sections: int,
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def split(
+    tensor: Tensor,
     split_size_or_sections: int | Sequence[int],
     dim: int = 0,
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
+def split(
+    tensor: Tensor,
+    split_size_or_sections: int | Sequence[int],
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
 def split_with_sizes(
     input: Tensor,
     split_sizes: int | Sequence[int],
@@ -2243,15 +3295,35 @@ def split_with_sizes(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
+def split_with_sizes(
+    input: Tensor,
+    split_sizes: int | Sequence[int],
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def squeeze(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def squeeze(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def stack(tensors: Sequence[Tensor], *, axis: int, out: Tensor | None = None) -> Tensor: ...
+@overload
 def std(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -2261,12 +3333,73 @@ def std(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def std(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def std(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def std(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    *,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def std_mean(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     unbiased: bool = True,
     keepdim: bool = False,
     *,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def std_mean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def std_mean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def std_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    *,
+    keepdims: bool,
     correction: float | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
@@ -2284,12 +3417,40 @@ def subtract(
     alpha: float = 1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def sum(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
     keepdim: bool = False,
     dtype: _dtype | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def sum(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def sum(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def sum(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def svd(
@@ -2301,14 +3462,26 @@ def svd(
 ) -> _USV: ...
 def swapaxes(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
 def swapdims(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def swiglu(input: Tensor, dim: int = -1, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def swiglu(input: Tensor, *, axis: int, out: Tensor | None = None) -> Tensor: ...
 def t(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def take_along_dim(
     input: Tensor,
     indices: Tensor,
     dim: int | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def take_along_dim(
+    input: Tensor,
+    indices: Tensor,
+    *,
+    axis: int | None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
@@ -2325,6 +3498,14 @@ def tensor_split(
 @overload
 def tensor_split(
     input: Tensor,
+    indices_or_sections: int,
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def tensor_split(
+    input: Tensor,
     indices_or_sections: int | Sequence[int],
     dim: int = 0,
     *,
@@ -2333,9 +3514,25 @@ def tensor_split(
 @overload
 def tensor_split(
     input: Tensor,
+    indices_or_sections: int | Sequence[int],
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def tensor_split(
+    input: Tensor,
     indices_or_sections: Tensor,
     dim: int = 0,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def tensor_split(
+    input: Tensor,
+    indices_or_sections: Tensor,
+    *,
+    axis: int,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
 @overload
@@ -2374,6 +3571,9 @@ def threshold_(
 def tile(input: Tensor, dims: int | Sequence[int], *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def tile(input: Tensor, *dims: int, out: Tensor | None = None) -> Tensor: ...
+@overload
+def tile(input: Tensor, *, axis: int | Sequence[int], out: Tensor | None = None) -> Tensor: ...
+@overload
 def topk(
     input: Tensor,
     k: int,
@@ -2383,8 +3583,19 @@ def topk(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
+@overload
+def topk(
+    input: Tensor,
+    k: int,
+    *,
+    axis: int,
+    largest: bool = True,
+    sorted: bool = True,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> _Sorted: ...
 def trace(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def transpose(input: Tensor, dim0: int, dim1: int, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def trapezoid(
     y: Tensor,
     x: Tensor | None = None,
@@ -2393,12 +3604,31 @@ def trapezoid(
     dim: int = -1,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def trapezoid(
+    y: Tensor,
+    x: Tensor | None = None,
+    *,
+    dx: float | None = None,
+    axis: int,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def trapz(
     y: Tensor,
     x: Tensor | None = None,
     *,
     dx: float | None = None,
     dim: int = -1,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def trapz(
+    y: Tensor,
+    x: Tensor | None = None,
+    *,
+    dx: float | None = None,
+    axis: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def triangular_solve(
@@ -2450,10 +3680,18 @@ def true_divide(
     out: Tensor | None = None,
 ) -> Tensor: ...
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def unbind(
     input: Tensor,
     dim: int = 0,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def unbind(
+    input: Tensor,
+    *,
+    axis: int,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
 @overload
@@ -2466,6 +3704,15 @@ def unflatten(
 ) -> Tensor: ...
 @overload
 def unflatten(input: Tensor, dim: int, *sizes: int, out: Tensor | None = None) -> Tensor: ...
+@overload
+def unflatten(
+    input: Tensor,
+    *,
+    axis: int,
+    sizes: int | Sequence[int],
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -2475,12 +3722,32 @@ def unique(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> Any: ...
+@overload
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    axis: int | None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
+@overload
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
     *,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> Any: ...
+@overload
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    axis: int | None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> Any: ...
 @overload
@@ -2496,6 +3763,7 @@ def unravel_index(
     *shape: int,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
 def unsafe_chunk(
     input: Tensor,
     chunks: int,
@@ -2503,7 +3771,18 @@ def unsafe_chunk(
     *,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
+def unsafe_chunk(
+    input: Tensor,
+    chunks: int,
+    *,
+    axis: int,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
 def unsqueeze(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def unsqueeze(input: Tensor, *, axis: int, out: Tensor | None = None) -> Tensor: ...
 def update_scale_(
     scale: Tensor,
     found_inf: Tensor,
@@ -2514,6 +3793,7 @@ def update_scale_(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def var(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -2523,6 +3803,37 @@ def var(
     correction: float | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def var(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def var(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def var(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    *,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def var_mean(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -2532,7 +3843,38 @@ def var_mean(
     correction: float | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
+@overload
+def var_mean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdim: bool = False,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def var_mean(
+    input: Tensor,
+    *,
+    axis: int | Sequence[int] | None,
+    unbiased: bool = True,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
+@overload
+def var_mean(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    unbiased: bool = True,
+    *,
+    keepdims: bool,
+    correction: float | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
 def vector_norm(
     input: Tensor,
     p: float = 2,
@@ -2540,6 +3882,36 @@ def vector_norm(
     keepdim: bool = False,
     dtype: _dtype | None = None,
     *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def vector_norm(
+    input: Tensor,
+    p: float = 2,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdim: bool = False,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def vector_norm(
+    input: Tensor,
+    p: float = 2,
+    *,
+    axis: int | Sequence[int] | None,
+    keepdims: bool,
+    dtype: _dtype | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def vector_norm(
+    input: Tensor,
+    p: float = 2,
+    dim: int | Sequence[int] | None = None,
+    *,
+    keepdims: bool,
+    dtype: _dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
@@ -2671,12 +4043,47 @@ class TensorFunctions:
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor: ...
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor: ...
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor: ...
+    @overload
     def all(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def all(self, *, axis: int | Sequence[int] | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def all(self, *, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def all(self, dim: int | Sequence[int] | None = None, *, keepdims: bool) -> Tensor: ...
+    @overload
     def amax(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def amax(self, *, axis: int | Sequence[int] | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def amax(self, *, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def amax(self, dim: int | Sequence[int] | None = None, *, keepdims: bool) -> Tensor: ...
+    @overload
     def amin(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def amin(self, *, axis: int | Sequence[int] | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def amin(self, *, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def amin(self, dim: int | Sequence[int] | None = None, *, keepdims: bool) -> Tensor: ...
+    @overload
     def aminmax(self, *, dim: int | None = None, keepdim: bool = False) -> _Extremes: ...
+    @overload
+    def aminmax(self, *, axis: int | None, keepdim: bool = False) -> _Extremes: ...
+    @overload
+    def aminmax(self, *, axis: int | None, keepdims: bool) -> _Extremes: ...
+    @overload
+    def aminmax(self, *, dim: int | None = None, keepdims: bool) -> _Extremes: ...
     def angle(self) -> Tensor: ...
+    @overload
     def any(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def any(self, *, axis: int | Sequence[int] | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def any(self, *, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def any(self, dim: int | Sequence[int] | None = None, *, keepdims: bool) -> Tensor: ...
     def arccos(self) -> Tensor: ...
     def arccos_(self) -> Tensor: ...
     def arccosh(self) -> Tensor: ...
@@ -2691,13 +4098,36 @@ class TensorFunctions:
     def arctan_(self) -> Tensor: ...
     def arctanh(self) -> Tensor: ...
     def arctanh_(self) -> Tensor: ...
+    @overload
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def argmax(self, *, axis: int | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def argmax(self, *, axis: int | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def argmax(self, dim: int | None = None, *, keepdims: bool) -> Tensor: ...
+    @overload
     def argmin(self, dim: int | None = None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def argmin(self, *, axis: int | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def argmin(self, *, axis: int | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def argmin(self, dim: int | None = None, *, keepdims: bool) -> Tensor: ...
+    @overload
     def argsort(
         self,
         dim: int = -1,
         descending: bool = False,
         *,
+        stable: bool | None = None,
+    ) -> Tensor: ...
+    @overload
+    def argsort(
+        self,
+        *,
+        axis: int,
+        descending: bool = False,
         stable: bool | None = None,
     ) -> Tensor: ...
     def argwhere(self) -> Tensor: ...
@@ -2773,7 +4203,10 @@ class TensorFunctions:
     def cholesky(self, upper: bool = False) -> Tensor: ...
     def cholesky_inverse(self, upper: bool = False) -> Tensor: ...
     def cholesky_solve(self, L: Tensor, upper: bool = False) -> Tensor: ...
+    @overload
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]: ...
+    @overload
+    def chunk(self, chunks: int, *, axis: int) -> tuple[Tensor, ...]: ...
     def clamp(
         self,
         min: Tensor | float | None = None,
@@ -2808,7 +4241,10 @@ class TensorFunctions:
     def cos_(self) -> Tensor: ...
     def cosh(self) -> Tensor: ...
     def cosh_(self) -> Tensor: ...
+    @overload
     def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
+    @overload
+    def count_nonzero(self, *, axis: int | Sequence[int] | None) -> Tensor: ...
     def cov(
         self,
         *,
@@ -2816,13 +4252,34 @@ class TensorFunctions:
         fweights: Tensor | None = None,
         aweights: Tensor | None = None,
     ) -> Tensor: ...
+    @overload
     def cross(self, other: Tensor, dim: int | None = None) -> Tensor: ...
+    @overload
+    def cross(self, other: Tensor, *, axis: int | None) -> Tensor: ...
+    @overload
     def cummax(self, dim: int) -> _Sorted: ...
+    @overload
+    def cummax(self, *, axis: int) -> _Sorted: ...
+    @overload
     def cummin(self, dim: int) -> _Sorted: ...
+    @overload
+    def cummin(self, *, axis: int) -> _Sorted: ...
+    @overload
     def cumprod(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
+    def cumprod(self, *, axis: int, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
     def cumprod_(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
+    def cumprod_(self, *, axis: int, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
     def cumsum(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
+    def cumsum(self, *, axis: int, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
     def cumsum_(self, dim: int, *, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
+    def cumsum_(self, *, axis: int, dtype: _dtype | None = None) -> Tensor: ...
     def deg2rad(self) -> Tensor: ...
     def deg2rad_(self) -> Tensor: ...
     def det(self) -> Tensor: ...
@@ -2877,6 +4334,8 @@ class TensorFunctions:
     def flip(self, dims: int | Sequence[int]) -> Tensor: ...
     @overload
     def flip(self, *dims: int) -> Tensor: ...
+    @overload
+    def flip(self, *, axis: int | Sequence[int]) -> Tensor: ...
     def fliplr(self) -> Tensor: ...
     def flipud(self) -> Tensor: ...
     def float_power(self, exponent: Tensor | float) -> Tensor: ...
@@ -2891,7 +4350,10 @@ class TensorFunctions:
     def frac(self) -> Tensor: ...
     def frac_(self) -> Tensor: ...
     def frexp(self) -> _MantissaExponent: ...
+    @overload
     def gather(self, dim: int, index: Tensor) -> Tensor: ...
+    @overload
+    def gather(self, *, axis: int, index: Tensor) -> Tensor: ...
     def gcd(self, other: Tensor | float) -> Tensor: ...
     def gcd_(self, other: Tensor | float) -> Tensor: ...
     def ge(self, other: Tensor | float) -> Tensor: ...
@@ -2914,7 +4376,18 @@ class TensorFunctions:
     def hypot_(self, other: Tensor | float) -> Tensor: ...
     def i0(self) -> Tensor: ...
     def i0_(self) -> Tensor: ...
+    @overload
     def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor: ...
+    @overload
+    def index_add(
+        self,
+        *,
+        axis: int,
+        index: Tensor,
+        source: Tensor,
+        alpha: float = 1,
+    ) -> Tensor: ...
+    @overload
     def index_add_(
         self,
         dim: int,
@@ -2923,10 +4396,32 @@ class TensorFunctions:
         *,
         alpha: float = 1,
     ) -> Tensor: ...
+    @overload
+    def index_add_(
+        self,
+        *,
+        axis: int,
+        index: Tensor,
+        source: Tensor,
+        alpha: float = 1,
+    ) -> Tensor: ...
+    @overload
     def index_copy(self, dim: int, index: Tensor, source: Tensor) -> Tensor: ...
+    @overload
+    def index_copy(self, *, axis: int, index: Tensor, source: Tensor) -> Tensor: ...
+    @overload
     def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor: ...
+    @overload
+    def index_copy_(self, *, axis: int, index: Tensor, source: Tensor) -> Tensor: ...
+    @overload
     def index_fill(self, dim: int, index: Tensor, value: Tensor | float) -> Tensor: ...
+    @overload
+    def index_fill(self, *, axis: int, index: Tensor, value: Tensor | float) -> Tensor: ...
+    @overload
     def index_fill_(self, dim: int, index: Tensor, value: Tensor | float) -> Tensor: ...
+    @overload
+    def index_fill_(self, *, axis: int, index: Tensor, value: Tensor | float) -> Tensor: ...
+    @overload
     def index_reduce(
         self,
         dim: int,
@@ -2936,6 +4431,17 @@ class TensorFunctions:
         *,
         include_self: bool = True,
     ) -> Tensor: ...
+    @overload
+    def index_reduce(
+        self,
+        *,
+        axis: int,
+        index: Tensor,
+        source: Tensor,
+        reduce: str,
+        include_self: bool = True,
+    ) -> Tensor: ...
+    @overload
     def index_reduce_(
         self,
         dim: int,
@@ -2945,7 +4451,20 @@ class TensorFunctions:
         *,
         include_self: bool = True,
     ) -> Tensor: ...
+    @overload
+    def index_reduce_(
+        self,
+        *,
+        axis: int,
+        index: Tensor,
+        source: Tensor,
+        reduce: str,
+        include_self: bool = True,
+    ) -> Tensor: ...
+    @overload
     def index_select(self, dim: int, index: Tensor) -> Tensor: ...
+    @overload
+    def index_select(self, *, axis: int, index: Tensor) -> Tensor: ...
     def inner(self, other: Tensor) -> Tensor: ...
     def inverse(self) -> Tensor: ...
     def isclose(
@@ -2962,7 +4481,14 @@ class TensorFunctions:
     def isposinf(self) -> Tensor: ...
     def isreal(self) -> Tensor: ...
     def kron(self, other: Tensor) -> Tensor: ...
+    @overload
     def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def kthvalue(self, k: int, *, axis: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def kthvalue(self, k: int, *, axis: int, keepdims: bool) -> _Sorted: ...
+    @overload
+    def kthvalue(self, k: int, dim: int = -1, *, keepdims: bool) -> _Sorted: ...
     def lcm(self, other: Tensor | float) -> Tensor: ...
     def lcm_(self, other: Tensor | float) -> Tensor: ...
     def ldexp(self, other: Tensor | float) -> Tensor: ...
@@ -2989,10 +4515,16 @@ class TensorFunctions:
         *,
         generator: Generator | None = None,
     ) -> Tensor: ...
+    @overload
     def log_softmax(self, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
+    def log_softmax(self, *, axis: int | None, dtype: _dtype | None = None) -> Tensor: ...
     def logaddexp(self, other: Tensor | float) -> Tensor: ...
     def logaddexp2(self, other: Tensor | float) -> Tensor: ...
+    @overload
     def logcumsumexp(self, dim: int) -> Tensor: ...
+    @overload
+    def logcumsumexp(self, *, axis: int) -> Tensor: ...
     def logdet(self) -> Tensor: ...
     def logical_and(self, other: Tensor | float) -> Tensor: ...
     def logical_and_(self, other: Tensor | float) -> Tensor: ...
@@ -3004,11 +4536,18 @@ class TensorFunctions:
     def logical_xor_(self, other: Tensor | float) -> Tensor: ...
     def logit(self, eps: float | None = None) -> Tensor: ...
     def logit_(self, eps: float | None = None) -> Tensor: ...
+    @overload
     def logsumexp(
         self,
         dim: int | Sequence[int] | None = None,
         keepdim: bool = False,
     ) -> Tensor: ...
+    @overload
+    def logsumexp(self, *, axis: int | Sequence[int] | None, keepdim: bool = False) -> Tensor: ...
+    @overload
+    def logsumexp(self, *, axis: int | Sequence[int] | None, keepdims: bool) -> Tensor: ...
+    @overload
+    def logsumexp(self, dim: int | Sequence[int] | None = None, *, keepdims: bool) -> Tensor: ...
     def lt(self, other: Tensor | float) -> Tensor: ...
     def lu(self, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]: ...
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor: ...
@@ -3024,7 +4563,14 @@ class TensorFunctions:
     def max(self, dim: None = None) -> Tensor: ...
     @overload
     def max(self, dim: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def max(self, *, axis: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def max(self, *, axis: int, keepdims: bool) -> _Sorted: ...
+    @overload
+    def max(self, dim: int, *, keepdims: bool) -> _Sorted: ...
     def maximum(self, other: Tensor | float) -> Tensor: ...
+    @overload
     def mean(
         self,
         dim: int | Sequence[int] | None = None,
@@ -3032,16 +4578,59 @@ class TensorFunctions:
         dtype: _dtype | None = None,
     ) -> Tensor: ...
     @overload
+    def mean(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def mean(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def mean(
+        self,
+        dim: int | Sequence[int] | None = None,
+        *,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
     def median(self, dim: None = None) -> Tensor: ...
     @overload
     def median(self, dim: int, keepdim: bool = False) -> _Sorted: ...
     @overload
+    def median(self, *, axis: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def median(self, *, axis: int, keepdims: bool) -> _Sorted: ...
+    @overload
+    def median(self, dim: int, *, keepdims: bool) -> _Sorted: ...
+    @overload
     def min(self, dim: None = None) -> Tensor: ...
     @overload
     def min(self, dim: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def min(self, *, axis: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def min(self, *, axis: int, keepdims: bool) -> _Sorted: ...
+    @overload
+    def min(self, dim: int, *, keepdims: bool) -> _Sorted: ...
     def minimum(self, other: Tensor | float) -> Tensor: ...
     def mm(self, other: Tensor) -> Tensor: ...
+    @overload
     def mode(self, dim: int = -1, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def mode(self, *, axis: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def mode(self, *, axis: int, keepdims: bool) -> _Sorted: ...
+    @overload
+    def mode(self, dim: int = -1, *, keepdims: bool) -> _Sorted: ...
     @overload
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor: ...
     @overload
@@ -3076,6 +4665,7 @@ class TensorFunctions:
         posinf: float | None = None,
         neginf: float | None = None,
     ) -> Tensor: ...
+    @overload
     def nanmean(
         self,
         dim: int | Sequence[int] | None = None,
@@ -3084,9 +4674,40 @@ class TensorFunctions:
         dtype: _dtype | None = None,
     ) -> Tensor: ...
     @overload
+    def nanmean(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def nanmean(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def nanmean(
+        self,
+        dim: int | Sequence[int] | None = None,
+        *,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
     def nanmedian(self, dim: None = None) -> Tensor: ...
     @overload
     def nanmedian(self, dim: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def nanmedian(self, *, axis: int, keepdim: bool = False) -> _Sorted: ...
+    @overload
+    def nanmedian(self, *, axis: int, keepdims: bool) -> _Sorted: ...
+    @overload
+    def nanmedian(self, dim: int, *, keepdims: bool) -> _Sorted: ...
+    @overload
     def nanquantile(
         self,
         q: Tensor | float,
@@ -3095,6 +4716,34 @@ class TensorFunctions:
         *,
         interpolation: str = "linear",
     ) -> Tensor: ...
+    @overload
+    def nanquantile(
+        self,
+        q: Tensor | float,
+        *,
+        axis: int | None,
+        keepdim: bool = False,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
+    @overload
+    def nanquantile(
+        self,
+        q: Tensor | float,
+        *,
+        axis: int | None,
+        keepdims: bool,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
+    @overload
+    def nanquantile(
+        self,
+        q: Tensor | float,
+        dim: int | None = None,
+        *,
+        keepdims: bool,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
+    @overload
     def nansum(
         self,
         dim: int | Sequence[int] | None = None,
@@ -3102,7 +4751,34 @@ class TensorFunctions:
         *,
         dtype: _dtype | None = None,
     ) -> Tensor: ...
+    @overload
+    def nansum(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def nansum(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def nansum(
+        self,
+        dim: int | Sequence[int] | None = None,
+        *,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
     def narrow(self, dim: int, start: int, length: int) -> Tensor: ...
+    @overload
+    def narrow(self, *, axis: int, start: int, length: int) -> Tensor: ...
     def ne(self, other: Tensor | float) -> Tensor: ...
     def neg(self) -> Tensor: ...
     def neg_(self) -> Tensor: ...
@@ -3124,11 +4800,14 @@ class TensorFunctions:
     def permute(self, dims: int | Sequence[int]) -> Tensor: ...
     @overload
     def permute(self, *dims: int) -> Tensor: ...
+    @overload
+    def permute(self, *, axis: int | Sequence[int]) -> Tensor: ...
     def pinverse(self, rcond: float = 1e-15) -> Tensor: ...
     def positive(self) -> Tensor: ...
     def pow(self, exponent: Tensor | float) -> Tensor: ...
     def pow_(self, exponent: Tensor | float) -> Tensor: ...
     def prelu(self, weight: Tensor) -> Tensor: ...
+    @overload
     def prod(
         self,
         dim: int | Sequence[int] | None = None,
@@ -3136,15 +4815,67 @@ class TensorFunctions:
         *,
         dtype: _dtype | None = None,
     ) -> Tensor: ...
+    @overload
+    def prod(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def prod(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def prod(
+        self,
+        dim: int | Sequence[int] | None = None,
+        *,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor: ...
     def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor: ...
     def qr(self, some: bool = True) -> _QR: ...
+    @overload
     def quantile(
         self,
         q: Tensor | float,
         dim: int | None = None,
         keepdim: bool = False,
         *,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
+    @overload
+    def quantile(
+        self,
+        q: Tensor | float,
+        *,
+        axis: int | None,
+        keepdim: bool = False,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
+    @overload
+    def quantile(
+        self,
+        q: Tensor | float,
+        *,
+        axis: int | None,
+        keepdims: bool,
+        interpolation: str = "linear",
+    ) -> Tensor: ...
+    @overload
+    def quantile(
+        self,
+        q: Tensor | float,
+        dim: int | None = None,
+        *,
+        keepdims: bool,
         interpolation: str = "linear",
     ) -> Tensor: ...
     def rad2deg(self) -> Tensor: ...
@@ -3163,7 +4894,10 @@ class TensorFunctions:
     def relu_(self) -> Tensor: ...
     def remainder(self, other: Tensor | float) -> Tensor: ...
     def remainder_(self, other: Tensor | float) -> Tensor: ...
+    @overload
     def renorm(self, p: float, dim: int, maxnorm: float) -> Tensor: ...
+    @overload
+    def renorm(self, p: float, *, axis: int, maxnorm: float) -> Tensor: ...
     @overload
     def repeat(self, sizes: int | Sequence[int]) -> Tensor: ...
     @overload
@@ -3177,6 +4911,14 @@ class TensorFunctions:
         output_size: int | None = None,
     ) -> Tensor: ...
     @overload
+    def repeat_interleave(
+        self,
+        repeats: int,
+        *,
+        axis: int | None,
+        output_size: int | None = None,
+    ) -> Tensor: ...
+    @overload
     def repeat_interleave(self, *, output_size: int | None = None) -> Tensor: ...
     @overload
     def repeat_interleave(
@@ -3187,24 +4929,51 @@ class TensorFunctions:
         output_size: int | None = None,
     ) -> Tensor: ...
     @overload
+    def repeat_interleave(
+        self,
+        repeats: Tensor,
+        *,
+        axis: int | None,
+        output_size: int | None = None,
+    ) -> Tensor: ...
+    @overload
     def reshape(self, shape: int | Sequence[int]) -> Tensor: ...
     @overload
     def reshape(self, *shape: int) -> Tensor: ...
     def reshape_as(self, other: Tensor) -> Tensor: ...
+    @overload
     def roll(
         self,
         shifts: int | Sequence[int],
         dims: int | Sequence[int] | None = None,
     ) -> Tensor: ...
+    @overload
+    def roll(self, shifts: int | Sequence[int], *, axis: int | Sequence[int] | None) -> Tensor: ...
+    @overload
     def rot90(self, k: int = 1, dims: int | Sequence[int] = (0, 1)) -> Tensor: ...
+    @overload
+    def rot90(self, k: int = 1, *, axis: int | Sequence[int]) -> Tensor: ...
     def round(self, *, decimals: int = 0) -> Tensor: ...
     def round_(self, *, decimals: int = 0) -> Tensor: ...
     def rsqrt(self) -> Tensor: ...
     def rsqrt_(self) -> Tensor: ...
+    @overload
     def scatter(self, dim: int, index: Tensor, src: Tensor | float) -> Tensor: ...
+    @overload
+    def scatter(self, *, axis: int, index: Tensor, src: Tensor | float) -> Tensor: ...
+    @overload
     def scatter_(self, dim: int, index: Tensor, src: Tensor | float) -> Tensor: ...
+    @overload
+    def scatter_(self, *, axis: int, index: Tensor, src: Tensor | float) -> Tensor: ...
+    @overload
     def scatter_add(self, dim: int, index: Tensor, src: Tensor) -> Tensor: ...
+    @overload
+    def scatter_add(self, *, axis: int, index: Tensor, src: Tensor) -> Tensor: ...
+    @overload
     def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor: ...
+    @overload
+    def scatter_add_(self, *, axis: int, index: Tensor, src: Tensor) -> Tensor: ...
+    @overload
     def scatter_reduce(
         self,
         dim: int,
@@ -3214,6 +4983,17 @@ class TensorFunctions:
         *,
         include_self: bool = True,
     ) -> Tensor: ...
+    @overload
+    def scatter_reduce(
+        self,
+        *,
+        axis: int,
+        index: Tensor,
+        src: Tensor,
+        reduce: str,
+        include_self: bool = True,
+    ) -> Tensor: ...
+    @overload
     def scatter_reduce_(
         self,
         dim: int,
@@ -3223,8 +5003,24 @@ class TensorFunctions:
         *,
         include_self: bool = True,
     ) -> Tensor: ...
+    @overload
+    def scatter_reduce_(
+        self,
+        *,
+        axis: int,
+        index: Tensor,
+        src: Tensor,
+        reduce: str,
+        include_self: bool = True,
+    ) -> Tensor: ...
+    @overload
     def select(self, dim: int, index: int) -> Tensor: ...
+    @overload
+    def select(self, *, axis: int, index: int) -> Tensor: ...
+    @overload
     def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor: ...
+    @overload
+    def select_scatter(self, src: Tensor, *, axis: int, index: int) -> Tensor: ...
     def sgn(self) -> Tensor: ...
     def sgn_(self) -> Tensor: ...
     def sigmoid(self) -> Tensor: ...
@@ -3238,6 +5034,7 @@ class TensorFunctions:
     def sinc_(self) -> Tensor: ...
     def sinh(self) -> Tensor: ...
     def sinh_(self) -> Tensor: ...
+    @overload
     def slice_scatter(
         self,
         src: Tensor,
@@ -3246,8 +5043,22 @@ class TensorFunctions:
         end: int | None = None,
         step: int = 1,
     ) -> Tensor: ...
+    @overload
+    def slice_scatter(
+        self,
+        src: Tensor,
+        *,
+        axis: int,
+        start: int | None = None,
+        end: int | None = None,
+        step: int = 1,
+    ) -> Tensor: ...
     def slogdet(self) -> _SignLogabsdet: ...
+    @overload
     def softmax(self, dim: int | None = None, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
+    def softmax(self, *, axis: int | None, dtype: _dtype | None = None) -> Tensor: ...
+    @overload
     def sort(
         self,
         dim: int = -1,
@@ -3256,24 +5067,56 @@ class TensorFunctions:
         stable: bool | None = None,
     ) -> _Sorted: ...
     @overload
+    def sort(
+        self,
+        *,
+        axis: int,
+        descending: bool = False,
+        stable: bool | None = None,
+    ) -> _Sorted: ...
+    @overload
     def split(self, split_size_or_sections: int, dim: int = 0) -> tuple[Tensor, ...]: ...
+    @overload
+    def split(self, split_size_or_sections: int, *, axis: int) -> tuple[Tensor, ...]: ...
     @overload
     def split(
         self,
         split_size_or_sections: int | Sequence[int],
         dim: int = 0,
     ) -> tuple[Tensor, ...]: ...
+    @overload
+    def split(
+        self,
+        split_size_or_sections: int | Sequence[int],
+        *,
+        axis: int,
+    ) -> tuple[Tensor, ...]: ...
+    @overload
     def split_with_sizes(
         self,
         split_sizes: int | Sequence[int],
         dim: int = 0,
     ) -> tuple[Tensor, ...]: ...
+    @overload
+    def split_with_sizes(
+        self,
+        split_sizes: int | Sequence[int],
+        *,
+        axis: int,
+    ) -> tuple[Tensor, ...]: ...
     def sqrt(self) -> Tensor: ...
     def sqrt_(self) -> Tensor: ...
     def square(self) -> Tensor: ...
     def square_(self) -> Tensor: ...
+    @overload
     def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
+    @overload
+    def squeeze(self, *, axis: int | Sequence[int] | None) -> Tensor: ...
+    @overload
     def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
+    @overload
+    def squeeze_(self, *, axis: int | Sequence[int] | None) -> Tensor: ...
+    @overload
     def std(
         self,
         dim: int | Sequence[int] | None = None,
@@ -3282,14 +5125,66 @@ class TensorFunctions:
         *,
         correction: float | None = None,
     ) -> Tensor: ...
+    @overload
+    def std(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        correction: float | None = None,
+    ) -> Tensor: ...
+    @overload
+    def std(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        unbiased: bool = True,
+        keepdims: bool,
+        correction: float | None = None,
+    ) -> Tensor: ...
+    @overload
+    def std(
+        self,
+        dim: int | Sequence[int] | None = None,
+        unbiased: bool = True,
+        *,
+        keepdims: bool,
+        correction: float | None = None,
+    ) -> Tensor: ...
     def sub(self, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
     def sub_(self, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
     def subtract(self, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
     def subtract_(self, other: Tensor | float, *, alpha: float = 1) -> Tensor: ...
+    @overload
     def sum(
         self,
         dim: int | Sequence[int] | None = None,
         keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def sum(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdim: bool = False,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def sum(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        keepdims: bool,
+        dtype: _dtype | None = None,
+    ) -> Tensor: ...
+    @overload
+    def sum(
+        self,
+        dim: int | Sequence[int] | None = None,
+        *,
+        keepdims: bool,
         dtype: _dtype | None = None,
     ) -> Tensor: ...
     @overload
@@ -3304,7 +5199,10 @@ class TensorFunctions:
     def t(self) -> Tensor: ...
     def t_(self) -> Tensor: ...
     def take(self, index: Tensor) -> Tensor: ...
+    @overload
     def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor: ...
+    @overload
+    def take_along_dim(self, indices: Tensor, *, axis: int | None) -> Tensor: ...
     def tan(self) -> Tensor: ...
     def tan_(self) -> Tensor: ...
     def tanh(self) -> Tensor: ...
@@ -3312,24 +5210,40 @@ class TensorFunctions:
     @overload
     def tensor_split(self, indices_or_sections: int, dim: int = 0) -> tuple[Tensor, ...]: ...
     @overload
+    def tensor_split(self, indices_or_sections: int, *, axis: int) -> tuple[Tensor, ...]: ...
+    @overload
     def tensor_split(
         self,
         indices_or_sections: int | Sequence[int],
         dim: int = 0,
     ) -> tuple[Tensor, ...]: ...
     @overload
+    def tensor_split(
+        self,
+        indices_or_sections: int | Sequence[int],
+        *,
+        axis: int,
+    ) -> tuple[Tensor, ...]: ...
+    @overload
     def tensor_split(self, indices_or_sections: Tensor, dim: int = 0) -> tuple[Tensor, ...]: ...
+    @overload
+    def tensor_split(self, indices_or_sections: Tensor, *, axis: int) -> tuple[Tensor, ...]: ...
     @overload
     def tile(self, dims: int | Sequence[int]) -> Tensor: ...
     @overload
     def tile(self, *dims: int) -> Tensor: ...
+    @overload
+    def tile(self, *, axis: int | Sequence[int]) -> Tensor: ...
     def to(
         self,
         device: _device | str | int | None = None,
         dtype: _dtype | None = None,
         copy: bool = False,
     ) -> Tensor: ...
+    @overload
     def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> _Sorted: ...
+    @overload
+    def topk(self, k: int, *, axis: int, largest: bool = True, sorted: bool = True) -> _Sorted: ...
     def trace(self) -> Tensor: ...
     def transpose(self, dim0: int, dim1: int) -> Tensor: ...
     def transpose_(self, dim0: int, dim1: int) -> Tensor: ...
@@ -3353,11 +5267,16 @@ class TensorFunctions:
     ) -> Tensor: ...
     def trunc(self) -> Tensor: ...
     def trunc_(self) -> Tensor: ...
+    @overload
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]: ...
+    @overload
+    def unbind(self, *, axis: int) -> tuple[Tensor, ...]: ...
     @overload
     def unflatten(self, dim: int, sizes: int | Sequence[int]) -> Tensor: ...
     @overload
     def unflatten(self, dim: int, *sizes: int) -> Tensor: ...
+    @overload
+    def unflatten(self, *, axis: int, sizes: int | Sequence[int]) -> Tensor: ...
     def unfold(self, dimension: int, size: int, step: int) -> Tensor: ...
     def uniform_(
         self,
@@ -3366,6 +5285,7 @@ class TensorFunctions:
         *,
         generator: Generator | None = None,
     ) -> Tensor: ...
+    @overload
     def unique(
         self,
         sorted: bool = True,
@@ -3373,21 +5293,76 @@ class TensorFunctions:
         return_counts: bool = False,
         dim: int | None = None,
     ) -> Any: ...
+    @overload
+    def unique(
+        self,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        *,
+        axis: int | None,
+    ) -> Any: ...
+    @overload
     def unique_consecutive(
         self,
         return_inverse: bool = False,
         return_counts: bool = False,
         dim: int | None = None,
     ) -> Any: ...
+    @overload
+    def unique_consecutive(
+        self,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        *,
+        axis: int | None,
+    ) -> Any: ...
+    @overload
     def unsafe_chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]: ...
+    @overload
+    def unsafe_chunk(self, chunks: int, *, axis: int) -> tuple[Tensor, ...]: ...
+    @overload
     def unsqueeze(self, dim: int) -> Tensor: ...
+    @overload
+    def unsqueeze(self, *, axis: int) -> Tensor: ...
+    @overload
     def unsqueeze_(self, dim: int) -> Tensor: ...
+    @overload
+    def unsqueeze_(self, *, axis: int) -> Tensor: ...
+    @overload
     def var(
         self,
         dim: int | Sequence[int] | None = None,
         unbiased: bool = True,
         keepdim: bool = False,
         *,
+        correction: float | None = None,
+    ) -> Tensor: ...
+    @overload
+    def var(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        correction: float | None = None,
+    ) -> Tensor: ...
+    @overload
+    def var(
+        self,
+        *,
+        axis: int | Sequence[int] | None,
+        unbiased: bool = True,
+        keepdims: bool,
+        correction: float | None = None,
+    ) -> Tensor: ...
+    @overload
+    def var(
+        self,
+        dim: int | Sequence[int] | None = None,
+        unbiased: bool = True,
+        *,
+        keepdims: bool,
         correction: float | None = None,
     ) -> Tensor: ...
     def vdot(self, other: Tensor) -> Tensor: ...

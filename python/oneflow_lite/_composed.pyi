@@ -61,6 +61,7 @@ class TensorFunctions:
     ) -> Tensor: ...
     def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any: ...
     def where(self, condition: Tensor, other: Tensor | builtins.float) -> Tensor: ...
+    @overload
     def scatter(
         self,
         dim: builtins.int,
@@ -70,12 +71,33 @@ class TensorFunctions:
         value: builtins.float | None = None,
         reduce: str | None = None,
     ) -> Tensor: ...
+    @overload
+    def scatter(
+        self,
+        *,
+        axis: builtins.int,
+        index: Tensor,
+        src: _Operand | None = None,
+        value: builtins.float | None = None,
+        reduce: str | None = None,
+    ) -> Tensor: ...
+    @overload
     def scatter_(
         self,
         dim: builtins.int,
         index: Tensor,
         src: _Operand | None = None,
         *,
+        value: builtins.float | None = None,
+        reduce: str | None = None,
+    ) -> Tensor: ...
+    @overload
+    def scatter_(
+        self,
+        *,
+        axis: builtins.int,
+        index: Tensor,
+        src: _Operand | None = None,
         value: builtins.float | None = None,
         reduce: str | None = None,
     ) -> Tensor: ...

@@ -76,6 +76,10 @@ _BY_DIM = ("max", "min", "median", "nanmedian")
 _AS_ASKED = ("unique", "unique_consecutive")
 
 
+# NumPy's names for arguments, which functions of any language understand.
+_AXIS, _KEEP = ("dim", "dims"), "keepdim"
+
+
 class _Argument:
     """One argument of a signature: "int? dim=None", or "*" before those by keyword only."""
 
@@ -134,6 +138,32 @@ def _definitions(function: dict[str, Any], *, method: bool) -> str:
     return "\n".join([*one, *others])
 
 
+def _by_numpy_names(
+    name: str, places: list[_Argument], keywords: list[_Argument], end: list[str]
+) -> list[list[str]]:
+    """The arguments with axis for dim, keepdims for keepdim, and both: by keyword from there on."""
+    if places and places[0].spread:
+        return []
+    every = [*places, *keywords]
+    names = [a.name for a in every]
+    forms = []
+    for axis, keep in ((True, False), (True, True), (False, True)):
+        renamed = {n: "axis" for n in _AXIS if axis and n in names}
+        renamed |= {_KEEP: "keepdims"} if keep and _KEEP in names else {}
+        if len(renamed) != axis + keep:
+            continue
+        at = min(len(places), *(names.index(n) for n in renamed))
+        rest = [f"{renamed[a.name]}: {a.type}" if a.name in renamed else str(a) for a in every[at:]]
+        form = [*map(str, every[:at]), "*", *rest, *end]
+        forms.append([_with_dim(text) if name in _BY_DIM else text for text in form])
+    return forms
+
+
+def _with_dim(argument: str) -> str:
+    """An argument of a function of _BY_DIM where it gives the pair."""
+    return re.sub(r"^(dim|axis): int \| None( = None)?", r"\1: int", argument)
+
+
 def _definition(
     signature: str, *, method: bool, overloaded: bool = False, called: str | None = None
 ) -> str:
@@ -142,27 +172,29 @@ def _definition(
     places = places[1:] if method else places
     if called:
         places[-1].name = called
-    keywords = [*map(str, keywords)]
-    if not method:  # out= writes the result; a tensor for each of several
-        several = "" if result == "Tensor" else " | Sequence[Tensor]"
-        keywords.append(f"out: Tensor{several} | None = None")
+    several = "" if result == "Tensor" else " | Sequence[Tensor]"
+    # out= writes the result; a tensor for each of several
+    out = [] if method else [f"out: Tensor{several} | None = None"]
+    renamed = _by_numpy_names(name, places, keywords, out)
+    keywords = [*map(str, keywords), *out]
     spread_tensors = bool(places) and places[0].spread
     by_keyword = keywords if spread_tensors else ["*", *keywords] if keywords else []
     indent = "    " if method else ""
+    others = [_line(name, [*first, *form], result, indent, True) for form in renamed]
     if name in _BY_DIM:
-        pair = [*first, *(str(a).replace("int | None = None", "int") for a in places), *by_keyword]
+        pair = [*first, *(_with_dim(str(a)) for a in places), *by_keyword]
         only = [*first, *(str(a) for a in places if a.name == "input"), "dim: None = None",
                 *by_keyword]  # fmt: skip
         return "\n".join([_line(name, only, "Tensor", indent, True),
-                          _line(name, pair, result, indent, True)])  # fmt: skip
+                          _line(name, pair, result, indent, True), *others])  # fmt: skip
     # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).
     spread = bool(places) and _is_spread(places[-1])
     arguments = [*first, *map(str, places), *by_keyword]
-    lines = [_line(name, arguments, result, indent, spread or overloaded)]
+    lines = [_line(name, arguments, result, indent, spread or overloaded or bool(others))]
     if spread:
         front = [*first, *map(str, places[:-1]), f"*{places[-1].name}: int"]
         lines.append(_line(name, [*front, *keywords], result, indent, True))
-    return "\n".join(lines)
+    return "\n".join([*lines, *others])
 
 
 def stub(functions: list[dict[str, Any]]) -> str:

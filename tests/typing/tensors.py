@@ -81,6 +81,21 @@ def reduced(x: Tensor) -> Tensor:
     return total + most + low + high.sum() + places.sum() + best.indices.sum()
 
 
+def by_numpy_names(x: Tensor) -> Tensor:
+    """axis is dim and keepdims is keepdim, of a function and of a method."""
+    sums = x.sum(axis=1), x.sum(axis=(0, 1), keepdims=True), flow.sum(x, dim=0, keepdims=True)
+    means = x.mean(axis=(0, 1), keepdims=True), flow.mean(x, axis=0, keepdim=True)
+    both = flow.cat([x, x], axis=0), flow.stack([x, x], axis=1), x.flip(axis=0)
+    several = [x.std(axis=1), x.argmax(axis=-1), x.cumsum(axis=0), x.softmax(axis=1),
+               x.any(axis=0, keepdims=True), x.amax(axis=(0, 1)), flow.unsqueeze(x, axis=0),
+               x.index_select(axis=0, index=flow.tensor([0])), x.logsumexp(axis=1)]  # fmt: skip
+    values, places = x.max(axis=1, keepdims=True)
+    low: Tensor = flow.min(x, axis=0).values
+    ordered = x.sort(axis=1, descending=True).values.sum(keepdims=True)
+    assert len(several) == 9 and values.shape == places.shape and sums[1].shape == (1, 1)
+    return means[0] + both[0].sum() + low.sum() + ordered
+
+
 def shaped(x: Tensor) -> Tensor:
     batch, width = x.shape
     y = x.view(batch, -1, 1).squeeze(0).squeeze(-1).unsqueeze(0).squeeze()
@@ -99,4 +114,5 @@ if __name__ == "__main__":
     two = flow.rand(2, 3)
     computed(two, two + 1)
     reduced(two)
+    by_numpy_names(two)
     shaped(two)
