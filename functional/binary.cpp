@@ -217,7 +217,9 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
       return Error(ErrorKind::kValue, "pow(): exponent is ", e,
                    ", but integers have no negative powers; convert input to a floating dtype");
     }
-    if (e == -1 && IsFloating(x->dtype())) return Reciprocal(*x);
+    // Of what is recorded pow saves x, so that the result may be changed; a reciprocal saves that.
+    const bool recorded = GradEnabled() && autograd::RequiresGrad(*x);
+    if (e == -1 && IsFloating(x->dtype()) && !recorded) return Reciprocal(*x);
     if (e == 0.5) return PowHalf(*x);
     if (e == -0.5) return PowMinusHalf(*x);
   }

@@ -299,16 +299,10 @@ OFL_HOST_DEVICE void RunEach(const Pass<N>& pass, const Op& op, uint32_t block, 
 // Blocks that a multiprocessor holds. Functions of one float hide each other's latencies: float32
 // gelu of 64 M elements on an H200 takes 151 us with 63 registers and 136 with 32. With two inputs
 // the loads are enough in flight.
-#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || \
-                               __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
-inline constexpr int kMostUnitBlocks = 1536 / kPassThreads;  // of the threads that there may be
-#else
-inline constexpr int kMostUnitBlocks = 2048 / kPassThreads;
-#endif
 template <int N, class C, class Op>
 constexpr int UnitBlocks() {
   if (sizeof(C) != 4) return 2;
-  return N == 1 && !kIsLong<Op, C> ? kMostUnitBlocks : 4;
+  return N == 1 && !kIsLong<Op, C> ? 8 : 4;
 }
 
 template <int N, class C, class Op>
