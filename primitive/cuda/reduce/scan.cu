@@ -80,8 +80,8 @@ using Minimum = Extreme<T, true>;
 
 // exp(x) of x <= 0, which errs by some units in the last place for each unit of x: where x is
 // large, the result is small beside the 1 that it is added to.
-__device__ __forceinline__ float ExpDown(float x) { return __expf(x); }
-__device__ __forceinline__ double ExpDown(double x) { return exp(x); }
+__device__ __forceinline__ float ExpNonPositive(float x) { return __expf(x); }
+__device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
 
 template <class T>
 struct LogSumExp {
@@ -105,7 +105,8 @@ struct LogSumExp {
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     // One of the two shares is 1. A NaN among them makes the sum NaN.
-    const C share = a.max == b.max ? C(1) : ExpDown(a.max > b.max ? b.max - a.max : a.max - b.max);
+    const C share =
+        a.max == b.max ? C(1) : ExpNonPositive(a.max > b.max ? b.max - a.max : a.max - b.max);
     return a.max > b.max ? State{a.max, a.sum + b.sum * share}
                          : State{b.max, b.sum + a.sum * share};
   }

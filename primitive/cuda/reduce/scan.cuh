@@ -73,6 +73,7 @@ cudaError_t LaunchRows(const ScanArguments& a, const F& f, typename F::State* to
   }
   return Launch(ScanRowsKernel<false, F>, blocks, P::kRowThreads, 0, stream, a, f, totals);
 }
+
 template <int kColumns, class F>
 cudaError_t LaunchColumns(const ScanArguments& a, const F& f, typename F::State* totals,
                           cudaStream_t stream) {

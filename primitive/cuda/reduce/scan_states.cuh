@@ -95,5 +95,6 @@ __device__ __forceinline__ void WriteAt(const F& f, int64_t i, const typename F:
     for (int j = 0; j < N; ++j) f.Write(i + j, s[j]);
   }
 }
+
 }  // namespace cuda
 }  // namespace oneflow_lite
