@@ -207,6 +207,57 @@ def test_clipped_gradients_on_two_ranks(two_ranks, kind):
     two_ranks.run(clipped, [0, 1], kind, 2.0)
 
 
+def scaled(rank, ranks, kind, broken):
+    """Steps under a GradScaler; before the second one a rank's gradient becomes no number."""
+    if not dist.is_initialized():
+        dist.init()
+    if rank not in np.ravel(ranks):
+        return
+    count, columns = len(ranks), np.shape(ranks)[1] if np.ndim(ranks) == 2 else 1
+    index, column = np.argwhere(np.reshape(ranks, (count, columns)) == rank)[0]
+    pipeline = dist.Pipeline(stages_of(kind, count), flow.placement("cpu", ranks), 3, loss_of)
+    reference = InOrder(stages_of(kind, count))
+    learning = [p for p in pipeline.parameters() if p.requires_grad]
+    nothing = [nn.Parameter(tensor(np.zeros(1)))]  # of a stage without parameters
+    optimizer = flow.optim.SGD(learning or nothing, lr=0.1, momentum=0.9)
+    whole = list(reference.parameters())
+    expected = flow.optim.SGD(whole, lr=0.1, momentum=0.9)
+    scaler = flow.amp.GradScaler(DEVICE, init_scale=1024.0, growth_interval=2)
+    for step, (x, t) in enumerate(zip(*data(12), strict=True)):
+        optimizer.zero_grad()
+        expected.zero_grad()
+        want = loss_of(reference(tensor(x)), tensor(t))
+        want.backward()
+        loss = pipeline.step(tensor(x[column::columns]), tensor(t[column::columns]), scaler)
+        close(loss.item(), want.item())
+        if step == 1 and rank == broken:
+            learning[0].grad.view(-1)[0] = np.inf
+        if step == 2:
+            scaler.unscale_(optimizer)
+            norm = pipeline.clip_grad_norm_(0.5)
+            close(norm.item(), nn.utils.clip_grad_norm_(whole, 0.5).item())
+        scaler.step(optimizer)
+        scaler.update()
+        if step != 1:
+            expected.step()
+        # Halved by the second step; two good steps in a row would double it.
+        assert scaler.get_scale() == [1024.0, 512.0, 512.0, 1024.0][step]
+        own = reference.stages[index].parameters()
+        for a, b in zip(pipeline.stage.parameters(), own, strict=True):
+            close(a.detach().numpy(), b.detach().numpy())
+
+
+@pytest.mark.parametrize(("ranks_of", "broken"), [([1, 3], 1), ([0, 1, 2, 3], 2),
+                                                  ([[0, 1], [2, 3]], 2)], ids=str)  # fmt: skip
+@pytest.mark.parametrize("kind", ["plain", "empty"])
+def test_no_rank_steps_where_one_found_an_infinity(ranks, ranks_of, broken, kind):
+    ranks.run(scaled, ranks_of, kind, broken)
+
+
+def test_a_scaler_on_two_ranks(two_ranks):
+    two_ranks.run(scaled, [0, 1], "plain", 1)
+
+
 def mean_by_hand(y, target):
     total = F.cross_entropy(y, target, reduction="sum")
     return total / (target != -100).sum().clamp(min=1)

@@ -10,6 +10,8 @@ from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float32
 from oneflow_lite.autograd._grad_mode import no_grad
+from oneflow_lite.distributed._collectives import all_reduce
+from oneflow_lite.distributed._world import Group
 from oneflow_lite.optim._gradients import gradient_of
 from oneflow_lite.optim.optimizer import Optimizer
 
@@ -69,6 +71,10 @@ class GradScaler:
     an inf or NaN leaves parameters, moments and the number of steps as they were. Only an optimizer
     that defines ``step`` or ``update`` itself is waited for.
 
+    Gradients of global tensors are looked at on all ranks, and so are those of a
+    ``distributed.Pipeline`` whose ``step`` was given the scaler: no rank takes the step where one
+    found an inf or NaN.
+
     Parameters
     ----------
     device : str
@@ -106,6 +112,12 @@ class GradScaler:
         self._scale: Tensor | None = None
         self._count: Tensor | None = None
         self._optimizers: dict[int, _OfOptimizer] = defaultdict(_OfOptimizer)
+        self._group: Group | None = None
+
+    def _shared_by(self, group: Group, where: device) -> Tensor:
+        """The scale. From now on a flag that one rank of the group raises is raised on all."""
+        self._group = group
+        return self._begin(where)
 
     def _begin(self, where: device) -> Tensor:
         if self._scale is None:
@@ -146,6 +158,13 @@ class GradScaler:
                 of.found_infs[where] = _C.zeros([], dtype=float32, device=where)
             flags = [of.found_infs[where]] * len(grads)
             _C.multi_unscale_(grads, flags, scale.to(where) if divide else None)
+        if self._group is not None:
+            found = _C.zeros_like(scale)
+            for flag in of.found_infs.values():
+                found += flag.to(scale.device)
+            all_reduce(found, "max", self._group)
+            for where in of.found_infs or [scale.device]:
+                of.found_infs[where] = found.to(where)
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the optimizer's gradients by the scale, once between two updates."""
@@ -282,7 +301,7 @@ class GradScaler:
         if self._optimizers:
             raise RuntimeError("GradScaler: it can be pickled only after update()")
         kept = {"_init_scale": self.get_scale(), "_init_count": self._get_growth_tracker(),
-                "_scale": None, "_count": None, "_optimizers": None}  # fmt: skip
+                "_scale": None, "_count": None, "_optimizers": None, "_group": None}  # fmt: skip
         return {**self.__dict__, **kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

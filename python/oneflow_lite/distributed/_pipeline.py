@@ -36,6 +36,7 @@ from oneflow_lite.nn.utils._gradient_norm import (
 
 if TYPE_CHECKING:
     from oneflow_lite import Tensor
+    from oneflow_lite.amp import GradScaler
 
 _C = _ext._C
 _NAME = "Pipeline()"
@@ -248,7 +249,9 @@ class Pipeline(Module):
                 return None
             return outputs if len(outputs) > 1 else outputs[0]
 
-    def step(self, inputs: Any = None, target: Any = None) -> Tensor:
+    def step(
+        self, inputs: Any = None, target: Any = None, scaler: GradScaler | None = None
+    ) -> Tensor:
         """Forward and backward of a batch; gradients are added to those that are there.
 
         Parameters
@@ -257,18 +260,24 @@ class Pipeline(Module):
             On ranks of the first stage, elsewhere not looked at.
         target : Tensor
             On ranks of the last stage, of as many rows; elsewhere not looked at.
+        scaler : flow.amp.GradScaler, optional
+            The gradients are those of the loss times its scale. One that is not finite on any rank
+            makes ``scaler.step`` skip the step on all. Every rank gives a scaler of its own.
 
         Returns
         -------
         Tensor
-            The loss of the whole batch, 0-dim, on every rank.
+            The loss of the whole batch, 0-dim, not scaled, on every rank.
         """
+        scale = None
+        if scaler is not None and scaler.is_enabled():
+            scale = scaler._shared_by(self._everyone, self._where)
         chunks, targets, shares = self._cut(inputs, target)
         learning = [p for p in self.stage.parameters() if p.requires_grad]
         before = [p.grad for p in learning]
         for p in learning:
             p.grad = None
-        total = self._one_forward_one_backward(chunks, targets, shares)
+        total = self._one_forward_one_backward(chunks, targets, shares, scale)
         self._add_up()
         for p, kept in zip(learning, before, strict=True):
             if kept is not None:
@@ -358,7 +367,9 @@ class Pipeline(Module):
             return [1 / (len(parts) * self._row.size)] * len(parts)
         return [w / whole if w else 0.0 for w in weights]
 
-    def _one_forward_one_backward(self, chunks: Any, targets: Any, shares: list[float]) -> Tensor:
+    def _one_forward_one_backward(
+        self, chunks: Any, targets: Any, shares: list[float], scale: Tensor | None
+    ) -> Tensor:
         """All micro-batches, forward and backward; the sum of their shares of the loss."""
         count = len(chunks)
         flights: deque[_Flight] = deque()
@@ -390,7 +401,7 @@ class Pipeline(Module):
             if self._after is not None:
                 gradients = oldest.backward(self._after.give(outputs, oldest.expected()))
             else:
-                gradients = oldest.backward(tuple(_C.ones_like(t) for t in outputs))
+                gradients = oldest.backward(tuple(_top(t, scale) for t in outputs))
             last = k + 1 == count
             if self._before is None:
                 inputs = () if last else chunks[k + 1]
@@ -422,6 +433,12 @@ class Pipeline(Module):
             for p, g, part in zip(params, grads, flat.split([g.numel() for g in grads]),
                                   strict=True):  # fmt: skip
                 p.grad = part.view(g.shape).clone()
+
+
+def _top(loss: Tensor, scale: Tensor | None) -> Tensor:
+    """The gradient with which the backward of a loss begins."""
+    ones = _C.ones_like(loss)
+    return ones if scale is None else (ones * scale).to(loss.dtype)
 
 
 def _ties(stages: Sequence[Module | None], column: list[int], mine: int) -> list[Any]:
