@@ -62,6 +62,59 @@ def test_large_scans_against_float64(shape, dim, device):
     np.testing.assert_allclose(host(near.cumprod(dim)), expected, rtol=2e-4)
 
 
+# On CUDA a tile of columns has 256 to 8192 rows of them, and 32 tiles are a chain.
+LONG = [(127, 5), (129, 5), (513, 64), (1, 1025, 130), (3, 2050, 33), (8449, 64), (17000, 60),
+        (2, 9000, 2), (70000, 4)]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64", "int8"])
+@pytest.mark.parametrize("shape", LONG, ids=str)
+def test_scans_down_long_columns(shape, dtype, device):
+    rng = np.random.default_rng(len(shape))
+    x = tensor(rng.integers(-3, 4, shape), dtype, device)
+    values = host(x).astype(np.int64)
+
+    def same(got, exact):  # every sum is a small integer, and rounded once
+        np.testing.assert_array_equal(host(got), host(flow.tensor(exact).to(got.dtype)))
+
+    same(x.cumsum(-2), values.cumsum(-2))
+    if x.is_floating_point():  # the gradient is a scan from the end
+        leaf = flow.zeros_like(x).requires_grad_()
+        (up,) = flow.autograd.grad(leaf.cumsum(-2), leaf, x)
+        same(up, np.flip(np.flip(values, -2).cumsum(-2), -2).copy())
+    rows = np.arange(shape[-2])[:, None]
+    for f, accumulate in ((flow.cummax, np.maximum), (flow.cummin, np.minimum)):
+        best, places = f(x, -2)
+        expected = accumulate.accumulate(values, axis=-2)
+        np.testing.assert_array_equal(host(best), expected)
+        last = np.maximum.accumulate(np.where(values == expected, rows, 0), axis=-2)
+        np.testing.assert_array_equal(host(places), last)  # of equal ones
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(3, 700), (700, 6), (17000, 3), (3, 17000)], ids=str)
+@pytest.mark.parametrize("kind", ["rising", "falling", "wide", "corners"])
+def test_logcumsumexp_over_the_whole_range(kind, shape, dtype, device):
+    rng = np.random.default_rng(2)
+    dim = int(np.argmin(shape) == 0)
+    line = np.linspace(-500, 500, shape[dim])
+    values = {
+        "rising": np.broadcast_to(np.expand_dims(line, 1 - dim), shape),
+        "falling": np.broadcast_to(np.expand_dims(-line, 1 - dim), shape),
+        "wide": rng.uniform(-300, 300, shape), "corners": rng.standard_normal(shape),
+    }[kind].copy()  # fmt: skip
+    if kind == "corners":
+        lines = np.moveaxis(values, dim, 0)  # the scan goes down its columns
+        lines[:9, 0] = -INF
+        lines[5, 1] = lines[400, 2] = INF
+        lines[600, 0] = NAN
+    x = tensor(values, dtype, device)
+    with np.errstate(invalid="ignore"):
+        expected = np.logaddexp.accumulate(host(x), axis=dim)
+    step = {"float16": 2e-3, "bfloat16": 1e-2, "float32": 2e-6, "float64": 1e-12}[dtype]
+    np.testing.assert_allclose(host(x.logcumsumexp(dim)), expected, rtol=step, atol=step)
+
+
 def test_the_same_bits_twice(device):
     x = made((257, 4099), device=device)
     for f in (flow.var, flow.logsumexp, flow.norm, flow.prod, flow.nansum):

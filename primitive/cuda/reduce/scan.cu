@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "primitive/cuda/functions/float_math.cuh"
 #include "primitive/cuda/reduce/scan.cuh"
 
 namespace oneflow_lite {
@@ -22,8 +23,8 @@ struct Accumulate {
   const T* x;
   T* y;
   explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kColumns = 4;
-  static constexpr bool kOfElements = true;
+  static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kColumns = 4, kHeldBytes = 256;
+  static constexpr bool kOfElements = true, kScansRuns = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v)}; }
   template <int N>
@@ -55,8 +56,9 @@ struct Extreme {
   int64_t* places;
   explicit Extreme(const ScanRun& r)
       : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
-  static constexpr int kItems = 4, kColumns = 2;  // whose places are 32 and 16 bytes
-  static constexpr bool kOfElements = true;
+  static constexpr int kItems = 4, kColumns = 2,
+                       kHeldBytes = 256;  // whose places are 32 and 16 bytes
+  static constexpr bool kOfElements = true, kScansRuns = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t place) const { return {ConvertTo<C>(v), place}; }
   template <int N>
@@ -79,9 +81,12 @@ template <class T>
 using Minimum = Extreme<T, true>;
 
 // exp(x) of x <= 0, which errs by some units in the last place for each unit of x: where x is
-// large, the result is small beside the 1 that it is added to.
-__device__ __forceinline__ float ExpNonPositive(float x) { return __expf(x); }
+// large, the result is small beside the 1 that it is added to. And log(x) of x >= 2^-58: within
+// 2^-22 of the greater of it and 1.
+__device__ __forceinline__ float ExpNonPositive(float x) { return fast::Exp2(x * 1.44269504f); }
 __device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
+__device__ __forceinline__ float LogOfSum(float x) { return fast::Log2(x) * 0.693147181f; }
+__device__ __forceinline__ double LogOfSum(double x) { return log(x); }
 
 template <class T>
 struct LogSumExp {
@@ -92,15 +97,15 @@ struct LogSumExp {
   const T* x;
   T* y;
   explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr int kItems = 8, kColumns = 4;
-  static constexpr bool kOfElements = true;
+  static constexpr int kItems = 8, kColumns = 4, kHeldBytes = 128;
+  static constexpr bool kOfElements = true, kScansRuns = true;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v), C(1)}; }
   template <int N>
   __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
     T v[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].max + log(s[i].sum));
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].max + LogOfSum(s[i].sum));
     StoreRun(y + low, reverse, v);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -109,6 +114,42 @@ struct LogSumExp {
         a.max == b.max ? C(1) : ExpNonPositive(a.max > b.max ? b.max - a.max : a.max - b.max);
     return a.max > b.max ? State{a.max, a.sum + b.sum * share}
                          : State{b.max, b.sum + a.sum * share};
+  }
+  // The inclusive scan of N elements, of which those from `count` on are anything: sums beside one
+  // maximum, where the first is not so far below it that its exponential would lose bits.
+  template <int N>
+  __device__ __forceinline__ void Scan(State (&s)[N], int count) const {
+    C most = s[0].max;
+#pragma unroll
+    for (int i = 1; i < N; ++i) {
+      if (i < count && s[i].max > most) most = s[i].max;
+    }
+    if (most - s[0].max <= C(40)) {  // neither infinities nor NaN
+      C sum = 0;
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        sum += ExpNonPositive(s[i].max - most);
+        s[i] = {most, sum};
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 1; i < N; ++i) s[i] = Merge(s[i - 1], s[i]);
+  }
+  // Merges `before` with each of N states that Scan gave.
+  template <int N>
+  __device__ __forceinline__ void After(const State& before, State (&s)[N]) const {
+    const C own = s[0].max;
+    if (own == s[N - 1].max) {  // then all have this maximum
+      const C most = before.max > own ? before.max : own;
+      const C of_before = before.max == most ? C(1) : ExpNonPositive(before.max - most);
+      const C of_each = own == most ? C(1) : ExpNonPositive(own - most);
+#pragma unroll
+      for (int i = 0; i < N; ++i) s[i] = {most, before.sum * of_before + s[i].sum * of_each};
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = Merge(before, s[i]);
   }
 };
 
@@ -130,7 +171,7 @@ struct Linear {
                  : r.reverse ? r.problem.inner
                              : -r.problem.inner) {}
   static constexpr int kItems = 8, kColumns = 1;
-  static constexpr bool kOfElements = false;
+  static constexpr bool kOfElements = false, kScansRuns = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
   }
@@ -157,7 +198,7 @@ struct ProductBefore {
         y(static_cast<T*>(r.y)),
         back(r.reverse ? r.problem.inner : -r.problem.inner) {}
   static constexpr int kItems = 8, kColumns = 1;
-  static constexpr bool kOfElements = false;
+  static constexpr bool kOfElements = false, kScansRuns = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(1) : ConvertTo<C>(x[i + back])};
   }

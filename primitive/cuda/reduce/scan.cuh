@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Scans along the middle axis of outer x axis x inner, by any associative operator. Rows (inner =
-// 1) take a block each, short ones a warp, columns a thread for some neighbours; where that leaves
-// the device idle, the axis is cut into chunks: a first launch leaves the total of each, a second
-// one begins each chunk with the merge of those before it. The order of every merge is fixed by the
-// shape and the device; CUB's scan over the device would share a row out in an order that changes
-// from run to run.
+// 1) take a block each, short ones a warp, columns a thread for some neighbours. Where that leaves
+// the device idle, a row is cut into chunks: a first launch leaves the total of each, a second one
+// begins each chunk with the merge of those before it; and columns are cut into tiles, which hand a
+// carry down the axis in one launch. The order of every merge is fixed by the shape and the device;
+// CUB's scan over the device would share a row out in an order that changes from run to run.
 //
 // A scanner says what is gathered (scan.cu):
 //
 //   struct State { ... };
 //   State Merge(const State& earlier, const State& later) const;
 //   static constexpr int kItems, kColumns;  // neighbours that a thread takes: of a row; columns
+//   static constexpr bool kScansRuns;  // whether it scans neighbours itself, and then
+//     void Scan(State (&)[N], int count) const;  // those from `count` on are anything
+//     void After(const State& before, State (&)[N]) const;  // Merge(before, each that Scan gave)
 //   static constexpr bool kOfElements;  // whether a state follows from one element of x, and then
+//     static constexpr int kHeldBytes;  // that a thread of columns holds
 //     using Element = T;
 //     const T* x;
 //     State Of(T element, int64_t place) const;
@@ -25,6 +29,7 @@
 #include "primitive/cuda/reduce/scan_columns.cuh"
 #include "primitive/cuda/reduce/scan_launch.h"
 #include "primitive/cuda/reduce/scan_rows.cuh"
+#include "primitive/cuda/reduce/scan_tiles.cuh"
 #include "primitive/cuda/strided/elements.cuh"
 
 namespace oneflow_lite {
@@ -36,25 +41,52 @@ int ScanColumns(const ReduceProblem& p) {
   return p.inner % F::kColumns == 0 ? F::kColumns : 1;
 }
 
-// How many chunks the axis is cut into.
+// Whether columns are cut along the axis, because they are too few to fill the device.
 template <class F>
-int ScanChunks(const ReduceProblem& p, const DeviceLimits& limits) {
+bool TilesScan(const ReduceProblem& p, const DeviceLimits& limits) {
+  using P = ScanPolicy;
+  const int64_t blocks = CeilDiv(p.outer * p.inner / ScanColumns<F>(p), P::kThreads);
+  return p.inner > 1 && p.axis >= P::kMinTiledRows &&
+         2 * blocks <= int64_t{P::kBlocksPerMultiprocessor} * limits.multiprocessors;
+}
+
+// How many chunks a row is cut into.
+inline int RowChunks(const ReduceProblem& p, const DeviceLimits& limits) {
   using P = ScanPolicy;
   const int64_t wanted_blocks = int64_t{P::kBlocksPerMultiprocessor} * limits.multiprocessors;
-  const int64_t blocks =
-      p.inner == 1 ? p.outer : CeilDiv(p.outer * p.inner / ScanColumns<F>(p), P::kThreads);
-  const int64_t most = p.axis / (p.inner == 1 ? P::kMinRowChunk : P::kMinColumnChunk);
-  int64_t chunks = wanted_blocks / (blocks > 0 ? 2 * blocks : 1);
-  if (chunks > most) chunks = most;
-  const int64_t limit = p.inner == 1 ? P::kMaxChunks : 64;  // a thread merges those of a column
-  if (chunks > limit) chunks = limit;
+  int64_t chunks = wanted_blocks / (p.outer > 0 ? 2 * p.outer : 1);
+  if (chunks > p.axis / P::kMinRowChunk) chunks = p.axis / P::kMinRowChunk;
+  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
   return chunks > 1 ? static_cast<int>(chunks) : 1;
 }
 
 template <class F>
+ScanTiles TilesOf(const ReduceProblem& p) {
+  return ScanColumns<F>(p) == 1 ? ScanTilesOf<1, F>(p) : ScanTilesOf<F::kColumns, F>(p);
+}
+
+// Bytes of a ScanRelay: counters in whole packs, totals and carries.
+inline size_t CounterBytes(const ScanTiles& t) {
+  return sizeof(unsigned) * static_cast<size_t>(CeilDiv(t.Count() + 1, 4) * 4);
+}
+template <class S>
+size_t RelayBytes(const ScanTiles& t) {
+  const int64_t rows = t.down + t.down / ScanRelay<S>::kChain;
+  return CounterBytes(t) + sizeof(S) * static_cast<size_t>(rows * t.columns);
+}
+template <class S>
+ScanRelay<S> RelayIn(void* workspace, const ScanTiles& t) {
+  auto* counters = static_cast<unsigned*>(workspace);
+  auto* totals = reinterpret_cast<S*>(static_cast<char*>(workspace) + CounterBytes(t));
+  return {counters, counters + 1, totals, totals + t.down * t.columns};
+}
+
+template <class F>
 size_t ScanWorkspace(const ReduceProblem& p, const DeviceLimits& limits) {
-  const int chunks = ScanChunks<F>(p, limits);
-  return chunks > 1 ? sizeof(typename F::State) * p.outer * p.inner * chunks : 0;
+  using S = typename F::State;
+  if (TilesScan<F>(p, limits)) return RelayBytes<S>(TilesOf<F>(p));
+  const int chunks = p.inner == 1 ? RowChunks(p, limits) : 1;
+  return chunks > 1 ? sizeof(S) * p.outer * chunks : 0;
 }
 
 template <class F>
@@ -75,17 +107,18 @@ cudaError_t LaunchRows(const ScanArguments& a, const F& f, typename F::State* to
 }
 
 template <int kColumns, class F>
-cudaError_t LaunchColumns(const ScanArguments& a, const F& f, typename F::State* totals,
+cudaError_t LaunchColumns(const ScanRun& run, const ScanArguments& a, const F& f, bool in_tiles,
                           cudaStream_t stream) {
   using P = ScanPolicy;
-  const int64_t blocks = CeilDiv(a.outer * a.chunks * (a.inner / kColumns), P::kThreads);
-  if (a.chunks > 1) {
-    const cudaError_t error =
-        Launch(ScanColumnsKernel<true, kColumns, F>, blocks, P::kThreads, 0, stream, a, f, totals);
-    if (error != cudaSuccess) return error;
+  if (!in_tiles) {
+    const int64_t blocks = CeilDiv(a.outer * (a.inner / kColumns), P::kThreads);
+    return Launch(ScanColumnsKernel<kColumns, F>, blocks, P::kThreads, 0, stream, a, f);
   }
-  return Launch(ScanColumnsKernel<false, kColumns, F>, blocks, P::kThreads, 0, stream, a, f,
-                totals);
+  const ScanTiles tiles = ScanTilesOf<kColumns, F>(run.problem);
+  const cudaError_t error = cudaMemsetAsync(run.workspace, 0, CounterBytes(tiles), stream);
+  if (error != cudaSuccess) return error;
+  return Launch(ScanTilesKernel<kColumns, F>, tiles.Count(), P::kTileThreads, 0, stream, a, f,
+                tiles, RelayIn<typename F::State>(run.workspace, tiles));
 }
 
 template <class F>
@@ -93,14 +126,15 @@ cudaError_t LaunchScan(const ScanRun& run, const F& f, const DeviceLimits& limit
                        cudaStream_t stream) {
   const ReduceProblem& p = run.problem;
   if (p.outer <= 0 || p.axis <= 0 || p.inner <= 0) return cudaSuccess;
-  const int wanted = ScanChunks<F>(p, limits);
-  ScanArguments a{p.outer, p.axis, p.inner, CeilDiv(p.axis, wanted), 1, run.reverse};
-  if (p.inner == 1) a.chunk = CeilDiv(a.chunk, kScanTile<F>) * kScanTile<F>;
-  a.chunks = static_cast<int>(CeilDiv(p.axis, a.chunk));  // no more than wanted
-  auto* totals = static_cast<typename F::State*>(run.workspace);
-  if (p.inner == 1) return LaunchRows(a, f, totals, stream);
-  if (ScanColumns<F>(p) == 1) return LaunchColumns<1>(a, f, totals, stream);
-  return LaunchColumns<F::kColumns>(a, f, totals, stream);
+  ScanArguments a{p.outer, p.axis, p.inner, p.axis, 1, run.reverse};
+  if (p.inner == 1) {
+    a.chunk = CeilDiv(CeilDiv(p.axis, RowChunks(p, limits)), kScanTile<F>) * kScanTile<F>;
+    a.chunks = static_cast<int>(CeilDiv(p.axis, a.chunk));  // no more than there are totals for
+    return LaunchRows(a, f, static_cast<typename F::State*>(run.workspace), stream);
+  }
+  const bool in_tiles = TilesScan<F>(p, limits);
+  if (ScanColumns<F>(p) == 1) return LaunchColumns<1>(run, a, f, in_tiles, stream);
+  return LaunchColumns<F::kColumns>(run, a, f, in_tiles, stream);
 }
 
 }  // namespace cuda

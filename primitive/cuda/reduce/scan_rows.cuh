@@ -94,8 +94,8 @@ struct ThreadItems {
                                          int count, bool any, const RawItems<F>& raw)
       : before{S{}, false}, total{S{}, false} {
     raw.To(a, f, row, k, count, items);
-#pragma unroll
-    for (int j = 1; j < kItems; ++j) items[j] = f.Merge(items[j - 1], items[j]);
+    Maybe<S> nothing{S{}, false};
+    ScanStates(f, nothing, count, items);
     const int lane = threadIdx.x % kWarp;
     const S scanned = ScanWarp(f, items[kItems - 1]);
     before = {ShuffleState(scanned, lane > 0 ? lane - 1 : 0), lane > 0};
@@ -105,10 +105,7 @@ struct ThreadItems {
   // f(earlier, of each), where there is something earlier.
   __device__ __forceinline__ void Write(const ScanArguments& a, const F& f, int64_t row, int64_t k,
                                         int count, const Maybe<S>& earlier) {
-    if (earlier.there) {
-#pragma unroll
-      for (int j = 0; j < kItems; ++j) items[j] = f.Merge(earlier.state, items[j]);
-    }
+    if (earlier.there) MergeBefore(f, earlier.state, items);
     if constexpr (F::kOfElements) {
       if (count == kItems) {
         return f.WriteRun(row * a.axis + a.LowOf(k, kItems), a.reverse, items);

@@ -16,7 +16,10 @@ struct ScanPolicy {
   static constexpr int kBlocksPerMultiprocessor = 8;
   static constexpr int kMaxChunks = 1024;
   static constexpr int kMinRowChunk = 8192;
-  static constexpr int kMinColumnChunk = 64;
+  static constexpr int kMinTiledRows = 128;
+  static constexpr int kTileThreads = 256;
+  static constexpr int kTileWidth = 64;  // columns of a tile, at most
+  static constexpr int kTileBlocks = 2;
 };
 template <class F>
 inline constexpr int kScanTile = ScanPolicy::kRowThreads* F::kItems;
@@ -58,6 +61,35 @@ __device__ __forceinline__ Maybe<S> Join(const F& f, const Maybe<S>& a, const Ma
   if (!a.there) return b;
   if (!b.there) return a;
   return {f.Merge(a.state, b.state), true};
+}
+
+// Merges what comes before N states with each of them.
+template <class F, class S, int N>
+__device__ __forceinline__ void MergeBefore(const F& f, const S& before, S (&s)[N]) {
+  if constexpr (F::kScansRuns) {
+    f.After(before, s);
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) s[i] = f.Merge(before, s[i]);
+  }
+}
+
+// The inclusive scan of the first `count` > 0 of N states behind `state`, which becomes the last.
+template <class F, class S, int N>
+__device__ __forceinline__ void ScanStates(const F& f, Maybe<S>& state, int count, S (&s)[N]) {
+  if constexpr (F::kScansRuns) {
+    f.Scan(s, count);
+    if (state.there) f.After(state.state, s);
+  } else {
+    s[0] = Join(f, state, Maybe<S>{s[0], true}).state;
+#pragma unroll
+    for (int i = 1; i < N; ++i) s[i] = f.Merge(s[i - 1], s[i]);
+  }
+  state = {s[0], true};
+#pragma unroll
+  for (int i = 1; i < N; ++i) {
+    if (i < count) state.state = s[i];
+  }
 }
 
 // The inclusive scan of the warp's states; all lanes must call it.
