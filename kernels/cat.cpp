@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cat: each tensor is copied to its part of the result.
+#include "absl/container/inlined_vector.h"
 #include "kernels/primitive_kernel.h"
 #include "primitive/copy.h"
 
@@ -12,17 +13,18 @@ class CatKernel final : public PrimitiveKernel<Copy> {
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const Tensor& out = c.output(0);
-    const int64_t dim = c.attr<int64_t>(0);
+    const auto dim = static_cast<int>(c.attr<int64_t>(0));
+    const int64_t row = out.strides()[dim] * static_cast<int64_t>(SizeOf(out.dtype()));
     char* part = static_cast<char*>(out.data());
+    absl::InlinedVector<Copy::Part, 4> parts;
     for (int i = 0; i < c.num_inputs(); ++i) {
       const Tensor& x = c.input(i);
       if (x.numel() == 0) continue;
-      OFL_RETURN_IF_ERROR(primitive_->Launch(
-          c.stream(), MakeElementwise<2>(x.shape(), {x.strides(), out.strides()}), x.data(), part));
-      part += x.shape()[static_cast<int>(dim)] * out.strides()[dim] *
-              static_cast<int64_t>(SizeOf(out.dtype()));
+      parts.push_back(
+          {MakeElementwise<2>(x.shape(), {x.strides(), out.strides()}), x.data(), part});
+      part += x.shape()[dim] * row;
     }
-    return OkStatus();
+    return primitive_->LaunchAll(c.stream(), parts);
   }
 };
 

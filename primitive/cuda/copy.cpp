@@ -23,6 +23,58 @@ class CudaCast final : public Copy {
   cuda::CudaPass<1> pass_;
 };
 
+// Copies of rows that lie densely in themselves, as long as they fit in one launch.
+class PartsInOneLaunch {
+ public:
+  explicit PartsInOneLaunch(int element_bytes) : element_bytes_(element_bytes) {}
+
+  // Whether the part was taken.
+  bool Add(const Copy::Part& p) {
+    const Elementwise<2>& g = p.g;
+    const bool rows = g.ndim == 2, any = g.ndim > 0;
+    if (parts_.count == cuda::CopyParts::kMost || g.ndim > 2) return false;
+    for (int i = 0; any && i < 2; ++i) {
+      if (g.strides[i][g.ndim - 1] != 1) return false;
+    }
+    bytes_ += g.numel * element_bytes_;
+    if (bytes_ > kMostBytes) return false;
+    cuda::CopyParts::Part& part = parts_.part[parts_.count++];
+    const int64_t row = any ? g.dims[g.ndim - 1] : 1;
+    part = {p.src, p.dst, {}, rows ? g.strides[0][0] : row, rows ? g.strides[1][0] : row, 0, 0};
+    rows_[parts_.count - 1] = {row, g.numel / row};
+    aligned_ |= static_cast<uint64_t>(row | (rows ? part.src_row | part.dst_row : 0)) *
+                    static_cast<uint64_t>(element_bytes_) |
+                reinterpret_cast<uintptr_t>(p.src) | reinterpret_cast<uintptr_t>(p.dst);
+    return true;
+  }
+
+  Status Run(Stream& stream) {
+    const uint64_t word = aligned_ & (~aligned_ + 1);  // the widest that divides all
+    parts_.word_bytes = static_cast<int>(word < 16 ? word : 16);
+    const auto in_words = [&](int64_t n) { return n * element_bytes_ / parts_.word_bytes; };
+    for (int i = 0; i < parts_.count; ++i) {
+      cuda::CopyParts::Part& part = parts_.part[i];
+      part.row_words = cuda::Divisor(in_words(rows_[i].length));
+      part.words = static_cast<uint32_t>(part.row_words.value * rows_[i].count);
+      part.src_row = in_words(part.src_row), part.dst_row = in_words(part.dst_row);
+    }
+    return cuda::RunOn(stream, Copy::kName,
+                       [&](cudaStream_t s) { return cuda::LaunchCopyParts(parts_, s); });
+  }
+
+ private:
+  // Beyond this a launch of its own costs a part nothing.
+  static constexpr int64_t kMostBytes = int64_t{2} << 20;
+  struct Rows {
+    int64_t length, count;
+  };
+  int element_bytes_;
+  int64_t bytes_ = 0;
+  uint64_t aligned_ = 16;
+  cuda::CopyParts parts_{};
+  Rows rows_[cuda::CopyParts::kMost];
+};
+
 // Without conversion.
 class CudaCopy final : public Copy {
  public:
@@ -51,6 +103,22 @@ class CudaCopy final : public Copy {
     const DType moved = cuda::MovedAs(plan.element_bytes);
     const cuda::CudaPass<1> pass({{moved}, moved, moved}, cuda::FindMove(moved));
     return pass.Run(stream, kName, plan.g, {{{src}}}, dst);
+  }
+
+  Status LaunchAll(Stream& stream, absl::Span<const Part> parts) const override {
+    while (parts.size() > 1) {
+      PartsInOneLaunch together(element_bytes_);
+      size_t n = 0;
+      while (n < parts.size() && together.Add(parts[n])) ++n;
+      if (n < 2) {
+        n = 1;
+        OFL_RETURN_IF_ERROR(Launch(stream, parts[0].g, parts[0].src, parts[0].dst));
+      } else {
+        OFL_RETURN_IF_ERROR(together.Run(stream));
+      }
+      parts.remove_prefix(n);
+    }
+    return Copy::LaunchAll(stream, parts);
   }
 
  private:

@@ -29,6 +29,29 @@ def test_cat_of_many(n, device):
         assert part.grad is None or host(part.grad).tolist() == [[i] * 3]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_cat_of_small_and_large(dim, dtype, device):
+    """Small parts share a launch on CUDA, up to 16 of them and 2 MB; strided ones take their own."""
+    sizes = [1, 3, 0, 64, 8, 7, 2, 1, 16, 5, 1, 1, 1, 32, 9, 4, 1, 2, 3, 100000, 6, 8, 8]
+    values, parts = [], []
+    for i, size in enumerate(sizes):
+        shape = [2, 3, 4]
+        shape[dim] = size
+        numbers = RNG.integers(0, 100, [n + (i % 5 == 4) for n in shape]).astype(dtype)
+        part = flow.tensor(numbers, device=device)
+        if i % 5 == 4:  # no dense memory, and an odd offset
+            part, numbers = part[1:, 1:, 1:], numbers[1:, 1:, 1:]
+        if i % 5 == 3:
+            part = part.transpose(0, 1).contiguous().transpose(0, 1)
+        parts.append(part)
+        values.append(numbers)
+    np.testing.assert_array_equal(host(flow.cat(parts, dim)), np.concatenate(values, dim))
+    few = [parts[i] for i in (3, 4, 20)]
+    expected = np.concatenate([values[i] for i in (3, 4, 20)], dim)
+    np.testing.assert_array_equal(host(flow.cat(few, dim)), expected)
+
+
 def test_cat_promotes_and_passes_over_nothing():
     y = flow.cat([flow.ones(2, dtype=flow.int64), flow.ones(1, dtype=flow.float16)])
     assert y.dtype == flow.float16 and y.tolist() == [1, 1, 1]

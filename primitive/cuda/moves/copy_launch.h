@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launchers of copy.cu and repeat.cu.
+// The launchers of copy.cu, copy_parts.cu and repeat.cu.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/strided.h"
 
 namespace oneflow_lite {
@@ -14,6 +15,22 @@ namespace cuda {
 using CopyLauncher = cudaError_t (*)(const Strided<2>& g, const void* src, void* dst, cudaStream_t);
 // A transpose as PlanCopy (copy_plan.h) gives it.
 CopyLauncher FindTransposingCopy(int element_bytes, int access_bytes);
+
+// Up to kMost copies of rows of words; a launch's only argument.
+struct CopyParts {
+  static constexpr int kMost = 16;
+  struct Part {
+    const void* src;
+    void* dst;
+    Divisor row_words;         // of a row
+    int64_t src_row, dst_row;  // words from a row to the next
+    uint32_t words;            // in all, fewer than 2^31
+    uint32_t first_block;      // set by the launcher
+  };
+  int count, word_bytes;
+  Part part[kMost];
+};
+cudaError_t LaunchCopyParts(CopyParts parts, cudaStream_t stream);
 
 // dst[i] = src[i / times] of `count` elements of src.
 using RepeatLauncher = cudaError_t (*)(int64_t count, int64_t times, const void* src, void* dst,

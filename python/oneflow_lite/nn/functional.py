@@ -122,6 +122,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 ``[..., num_classes]``: 1 at the class that each element names, else 0.
 
     With ``num_classes=-1`` there are as many as the largest one says, which waits for the device.
+    A class out of range is a ValueError; on CUDA, where ``num_classes`` is given, its row is 0.
     """
     if tensor.dtype is not int64:
         raise TypeError(f"one_hot(): takes a tensor of int64, not of {tensor.dtype.name}")
@@ -129,31 +130,25 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes == -1:
             raise ValueError("one_hot(): an empty tensor does not tell num_classes")
         return _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
-    bounds = _C.stack(_C.aminmax(tensor))
-    if num_classes == -1 or tensor.is_cpu or tensor.is_global:
-        num_classes = _known_classes(bounds, num_classes)
+    if num_classes < 1 or tensor.is_cpu or tensor.is_global:
+        num_classes = _known_classes(tensor, num_classes)
     if tensor.is_global:
         classes = _C.arange(num_classes, device=tensor.device)
         return (tensor.unsqueeze(-1) == classes).long()
-    # A GPU writes while the bounds are on their way to the host. Rows of a small identity matrix
-    # are one pass over the result, zeros and then the 1s two.
+    # Rows of a small identity matrix are one pass over the result, zeros and then the 1s two.
     if tensor.is_cuda and 0 < num_classes <= min(tensor.numel(), _ROWS_OF_IDENTITY):
         rows = _C.eye(num_classes, dtype=int64, device=tensor.device)
-        y = _C.index_select(rows, 0, tensor.reshape(-1)).reshape(*tensor.shape, num_classes)
-    else:
-        y = _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
-        y.scatter_(-1, tensor.unsqueeze(-1), 1)
-    if not tensor.is_cpu:
-        _known_classes(bounds, num_classes)
-    return y
+        return _C.embedding(tensor, rows)
+    y = _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
+    return y.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
 _ROWS_OF_IDENTITY = 1024  # 8 MB, of which a GPU's L2 holds several times as many
 
 
-def _known_classes(bounds: Tensor, num_classes: int) -> int:
-    """How many classes there are, ValueError where the least or the largest one is none."""
-    least, largest = bounds.tolist()
+def _known_classes(classes: Tensor, num_classes: int) -> int:
+    """How many there are, ValueError where the least or the largest one is none."""
+    least, largest = _C.stack(_C.aminmax(classes)).tolist()
     known = largest + 1 if num_classes == -1 else num_classes
     if least < 0 or largest >= known:
         raise ValueError(f"one_hot(): a class is out of range [0, {known - 1}]")
