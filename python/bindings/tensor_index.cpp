@@ -8,6 +8,7 @@
 #include "functional/creation.h"
 #include "functional/global.h"
 #include "functional/index_rows.h"
+#include "functional/ravel_multi_index.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -185,22 +186,48 @@ bool IsPlainInt(const Tensor& t, PyObject* index, int64_t* out) {
   return overflow == 0 && *out >= -t.shape()[0] && *out < t.shape()[0];
 }
 
-// x[index] for one tensor of places or a mask of x's shape, which need no plan. Null without an
-// exception where it is neither.
-PyObject* PickedBy(Tensor x, Tensor index) {
-  if (index.ndim() == 0 || x.ndim() == 0 || x.device() != index.device() ||
-      x.device().type == DeviceType::kMeta || GlobalOf(x) || GlobalOf(index)) {
-    return nullptr;
-  }
-  const bool mask = index.dtype() == DType::kBool && index.shape() == x.shape();
-  const bool places = IsIntegral(index.dtype()) && index.dtype() != DType::kUInt8;
-  if (!mask && !places) return nullptr;
+// Whether an index is places for a dim of x, and all that the C++ functions ask for.
+bool IsPlacesOf(const Tensor& x, const Tensor& index) {
+  return index.ndim() > 0 && index.device() == x.device() && !GlobalOf(index) &&
+         IsIntegral(index.dtype()) && index.dtype() != DType::kUInt8;  // which is a mask
+}
+bool IsLocal(const Tensor& x) {
+  return x.ndim() > 0 && x.device().type != DeviceType::kMeta && !GlobalOf(x);
+}
+template <class F>
+PyObject* WithoutLock(F&& f) {
   std::optional<StatusOr<Tensor>> found;
   {
     const GilRelease unlocked;
-    found = mask ? functional::MaskedSelect(x, index) : functional::IndexFirst(x, index);
+    found = f();
   }
   return WrapResult(*std::move(found));
+}
+
+// x[index] for one tensor of places or a mask of x's shape, which need no plan. Null without an
+// exception where it is neither.
+PyObject* PickedBy(const Tensor& x, const Tensor& index) {
+  if (!IsLocal(x)) return nullptr;
+  if (IsPlacesOf(x, index)) return WithoutLock([=] { return functional::IndexFirst(x, index); });
+  const bool mask = index.dtype() == DType::kBool && index.shape() == x.shape() &&
+                    index.device() == x.device() && !GlobalOf(index);
+  if (!mask) return nullptr;
+  return WithoutLock([=] { return functional::MaskedSelect(x, index); });
+}
+
+// A tuple of places of one shape, for the leading dims of x; nothing where it is another.
+TensorList PlacesOfAll(const Tensor& x, PyObject* index) {
+  if (!PyTuple_Check(index) || !IsLocal(x)) return {};
+  const Py_ssize_t count = PyTuple_GET_SIZE(index);
+  if (count < 2 || count > x.ndim()) return {};
+  TensorList places;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* item = TupleItem(index, i);
+    if (!IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return {};
+    places.push_back(Unwrap(item));
+    if (places.back().shape() != places.front().shape()) return {};
+  }
+  return places;
 }
 
 PyObject* Subscript(PyObject* self, PyObject* index) {
@@ -212,6 +239,11 @@ PyObject* Subscript(PyObject* self, PyObject* index) {
     if (IsTensor(index)) {
       if (PyObject* found = PickedBy(Unwrap(self), Unwrap(index))) return found;
       if (PyErr_Occurred()) return nullptr;
+    }
+    const TensorList places_of_all = PlacesOfAll(Unwrap(self), index);
+    if (!places_of_all.empty()) {
+      const Tensor x = Unwrap(self);
+      return WithoutLock([=] { return functional::IndexLeading(x, places_of_all); });
     }
     if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
     Places places;
@@ -249,11 +281,28 @@ bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
   return !autograd::IsLeaf(self) && base.defined() && base.IsSame(autograd::Base(view));
 }
 
+// x[i, j] = value for places that need no plan. Null without an exception where they do.
+PyObject* AssignedByAll(const Tensor& x, PyObject* index, PyObject* value) {
+  if (!x.is_contiguous()) return nullptr;
+  const TensorList places = PlacesOfAll(x, index);
+  if (places.empty()) return nullptr;
+  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
+  if (!from.defined() || GlobalOf(from)) return nullptr;
+  return WithoutLock([=] {
+    StatusOr<Tensor> y = functional::IndexLeadingCopyInto(x, places, from);
+    return y.ok() ? y : Renamed("setitem", y.status());
+  });
+}
+
 int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
   return Protect([&] {
     if (!value) {
       PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
       return -1;
+    }
+    if (PyTuple_Check(index)) {
+      PyRef same(AssignedByAll(Unwrap(self), index, value));
+      if (same || PyErr_Occurred()) return same ? 0 : -1;
     }
     if (HasData(index)) {
       PyRef none(CallIndexing("setitem", self, index, value));

@@ -24,6 +24,7 @@ from oneflow_lite._warnings import warn
 _DATA = (bool, list, tuple, range, np.bool_, np.ndarray)
 _INTEGERS = (_ext.uint8, _ext.int8, _ext.int16, _ext.int32, _ext.int64)
 _TRUTHS = (_ext.bool, _ext.uint8)  # the dtypes of masks
+_ravel = _ext.op_function("ravel_multi_index")
 
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
@@ -64,10 +65,40 @@ def _as_places(item: Any) -> Tensor:
     return data
 
 
-def _beside(places: Tensor, item: Any, x: Tensor) -> Tensor:
-    """Places that may index x. What is no tensor, the same on all ranks, is whole on each."""
+def _beside(places: Tensor, item: Any, x: Tensor, dim: int | None) -> Tensor:
+    """Places that may index x. What is no tensor, the same on all ranks, is whole on each.
+
+    Those of a dim, which may lie outside it, are looked at on the CPU before they leave it.
+    """
     placement = None if isinstance(item, Tensor) else _ext._placement_of(x)
+    if placement is None and places.device == x.device and not places.is_global:
+        return places
+    if dim is not None:
+        places = _checked(places, x.shape[dim], dim)
     return places.to(x.device) if placement is None else _ext._everywhere(places, placement)
+
+
+def _joined(places: list[Tensor], sizes: list[int], dims: list[int]) -> Tensor:
+    """Places of several dims as those of these dims flattened, none of them negative."""
+    try:
+        return _ravel(places, sizes, dims)
+    except IndexError as error:
+        raise renamed(error, "index")  # noqa: B904  (it is the same exception)
+
+
+def _checked(places: Tensor, size: int, dim: int) -> Tensor:
+    """Places of a dim, or an IndexError; on a GPU they are not looked at, to wait for nothing."""
+    if not places.is_cpu or places.numel() == 0:
+        return places
+    if not places.is_global:
+        return _joined([places], [size], [dim])
+    for extreme in (places.amin().item(), places.amax().item()):  # the same on every rank
+        if not -size <= extreme < size:
+            raise IndexError(
+                f"index(): index {extreme} is out of range [{-size}, {size - 1}] for dim "
+                f"{dim} of size {size}"
+            )
+    return places
 
 
 def _expand_mask(mask: Tensor, shape: tuple[int, ...], dim: int) -> list[Tensor]:
@@ -136,21 +167,25 @@ class _Plan:
         basic: list[Any] = []  # of the view
         self.dims: list[int] = []  # of the view, with places
         self.places: list[Tensor] = []
+        self.sources: list[int] = []  # dims of x that they belong to, for messages
         dim = source = 0
         for k, item in enumerate(items):
             if k in places:
+                own: list[int | None] = [None]  # dims of x, where places may lie outside
                 if places[k].dtype is not _ext.bool:
-                    found = [self._wrapped(places[k], x.shape[source], source)]
+                    found, own = [places[k].to(_ext.int64)], [source]
                 elif places[k].ndim == 0:
                     basic.append(None)
                     found = list(nonzero(places[k].view(1)).unbind(1))
                     source -= 1
                 else:
                     found = _expand_mask(places[k], x.shape, source)
+                    own = [None] * len(found)
                     basic += [slice(None)] * (len(found) - 1)
                 if places[k].ndim > 0 or places[k].dtype is not _ext.bool:
                     basic.append(slice(None))
-                self.places += [_beside(f, items[k], x) for f in found]
+                self.places += [_beside(f, items[k], x, d) for f, d in zip(found, own, strict=True)]
+                self.sources += [-1 if d is None else d for d in own]
                 self.dims += range(dim, dim + len(found))
                 dim, source = dim + len(found), source + len(found)
                 continue
@@ -165,35 +200,19 @@ class _Plan:
         self.front = self.dims[-1] - self.dims[0] >= len(self.dims)
         self.view = x[tuple(basic)]
 
-    @staticmethod
-    def _wrapped(places: Tensor, size: int, dim: int) -> Tensor:
-        places = places.to(_ext.int64)
-        # Places on a GPU are not looked at: that would wait for them.
-        if places.is_cpu and places.numel() > 0:
-            for extreme in (places.amin().item(), places.amax().item()):
-                if not -size <= extreme < size:
-                    raise IndexError(
-                        f"index(): index {extreme} is out of range [{-size}, {size - 1}] for dim "
-                        f"{dim} of size {size}"
-                    )
-        return places + (places < 0) * size
-
     def flat(self) -> tuple[Tensor, Tensor, tuple[int, ...]]:
         """The view with the dims of the places joined as dim 0, the joined places, their shape."""
         shapes = [tuple(p.shape) for p in self.places]
         try:
-            shape = np.broadcast_shapes(*shapes)
+            shape = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
         except ValueError:
             raise IndexError(f"indices of shapes {shapes} do not go together") from None
-        moved = self.moved()
-        sizes = moved.shape[: len(self.dims)]
-        joined: Any = 0
-        for p, size in zip(self.places, sizes, strict=True):
-            joined = joined * size + p
-        rows = moved
+        rows = self.moved()
+        sizes = list(rows.shape[: len(self.dims)])
+        joined = _joined(self.places, sizes, self.sources)
         if len(sizes) > 1:
-            rows = moved.reshape((math.prod(sizes), *moved.shape[len(sizes) :]))
-        return rows, joined.expand(shape).reshape(-1), shape
+            rows = rows.reshape((math.prod(sizes), *rows.shape[len(sizes) :]))
+        return rows, joined.reshape(-1), shape
 
     def moved(self) -> Tensor:
         """The view with the dims of the places in front."""

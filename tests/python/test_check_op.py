@@ -62,6 +62,10 @@ SAMPLES = {
     "multi_norm": [([X, X[0]], 2.0), ([DISTINCT], 1.0)],
     "loss": [(x, t, p, kind, reduction, *ab) for x, t, p, kind, *ab in LOSSES
              for reduction in ("none", "sum", "mean")],
+    "ravel_multi_index": [
+        ([tensor([[0], [-2]], "int64"), tensor([1, -1, 3], "int64")], [3, 4], [0, 1]),
+        ([tensor([2, -3, 1], "int64")] * 5, [3, 4, 3, 5, 3], [0, 1, 2, 3, 4]),
+    ],
     # What they count waits for the device, which the op table's meta tensors are none of.
     "presence": [(tensor([3, 1, 3, -2], "int32"), 0, 5), (tensor([[7, 9]], "int64"), 1, 9)],
     "nonzero": [(X.relu(), int((X > 0).sum())), (X.relu(), 1)],

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``x[i, j]``: indices of several dims, joined to places of these dims flattened by one op.
+
+A launch takes four indices, a thread of the CPU some 32,768 places, 512 at a time.
+"""
+
+import numpy as np
+import pytest
+from numerics import bits, flow, host
+from numerics import tensor as of
+
+ext = flow._oneflow_lite
+RNG = np.random.default_rng(7)
+
+
+def indices_of(shape, count, dtype=np.int64):
+    """For the first `count` dims of arrays of a shape: either half of each dim is counted from."""
+    return lambda *at: [RNG.integers(-n, n, at, dtype) for n in shape[:count]]
+
+
+def tensors(arrays, device):
+    return tuple(flow.tensor(a, device=device) for a in arrays)
+
+
+def ops_of(call):
+    return [name for name, _ in ext.record_ops(call)]
+
+
+@pytest.mark.parametrize("n", [1, 511, 513, 40_000])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16])
+def test_pairs(n, dtype, device):
+    x = RNG.standard_normal((7, 11))
+    at = indices_of(x.shape, 2, dtype)(n)
+    got = flow.tensor(x, device=device)[tensors(at, device)]
+    np.testing.assert_array_equal(host(got), x[tuple(at)])
+
+
+@pytest.mark.parametrize("count", range(1, 10))
+def test_any_number_of_dims(count, device):
+    shape = (3, 2, 3, 2, 1, 3, 2, 2, 3)
+    x = RNG.integers(0, 1000, shape)
+    at = indices_of(shape, count)(4, 5)
+    t = flow.tensor(x, device=device)
+    np.testing.assert_array_equal(host(t[tensors(at, device)]), x[tuple(at)])
+    t[tensors(at, device)] = -1
+    x[tuple(at)] = -1
+    np.testing.assert_array_equal(host(t), x)
+
+
+@pytest.mark.parametrize("shapes", [((5, 1), (1, 7)), ((4, 1, 3), (6, 1)), ((1,), (600,)),
+                                    ((0,), (1,)), ((3, 0), (1, 1))], ids=str)  # fmt: skip
+def test_broadcast(shapes, device):
+    x = RNG.standard_normal((6, 8, 2))
+    at = [RNG.integers(-n, n, s) for n, s in zip(x.shape, shapes, strict=False)]
+    got = flow.tensor(x, device=device)[tensors(at, device)]
+    np.testing.assert_array_equal(host(got), x[tuple(at)])
+
+
+def test_indices_of_any_layout(device):
+    x = RNG.standard_normal((6, 8))
+    i, j = indices_of(x.shape, 2)(40, 30)
+    of_i, of_j = flow.tensor(i, device=device).t(), flow.tensor(j, device=device)[::2].t()
+    of_i = of_i[:, ::2]
+    got = flow.tensor(x, device=device)[of_i, of_j]
+    np.testing.assert_array_equal(host(got), x[i.T[:, ::2], j[::2].T])
+    row = flow.tensor(i[0], device=device).expand(5, 30)
+    got = flow.tensor(x, device=device)[row, flow.tensor(j[:5], device=device)]
+    np.testing.assert_array_equal(host(got), x[i[0], j[:5]])
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_writing(accumulate, device):
+    x, source = RNG.integers(0, 99, (9, 10, 3)), RNG.integers(0, 99, (50, 3))
+    at = indices_of(x.shape, 2)(50)
+    t = flow.tensor(x, device=device)
+    t.index_put_(tensors(at, device), flow.tensor(source, device=device), accumulate)
+    if accumulate:
+        np.add.at(x, tuple(at), source)
+    else:
+        x[tuple(at)] = source
+    np.testing.assert_array_equal(host(t), x)
+
+
+def test_one_op_joins_them():
+    x, i, j = flow.randn(5, 6), flow.tensor([0, 1]), flow.tensor([2, -1])
+    computing = {"ravel_multi_index", "index_select", "index_copy_", "index_add_"}
+    got = ops_of(lambda: x[i, j])
+    assert [name for name in got if name in computing] == ["ravel_multi_index", "index_select"]
+    assert len(got) <= 5, got  # the others are views
+    got = ops_of(lambda: x.index_put_((i, j), flow.zeros(2), accumulate=True))
+    assert got.count("ravel_multi_index") == 1 and "lt" not in got and "mul" not in got
+
+
+def test_gradients_of_both_orders(device):
+    values = RNG.standard_normal((4, 5))
+    at = [np.array([0, 3, -1, 3]), np.array([1, -2, 4, 3])]  # a place twice
+    x = flow.tensor(values, device=device, requires_grad=True)
+    y = x[tensors(at, device)]
+    weight = flow.tensor([1.0, 2.0, 3.0, 4.0], dtype=flow.float64, device=device)
+    (dx,) = flow.autograd.grad((y**3 * weight).sum(), [x], create_graph=True)
+    wanted = np.zeros_like(values)
+    np.add.at(wanted, tuple(at), 3 * values[tuple(at)] ** 2 * host(weight))
+    np.testing.assert_allclose(host(dx), wanted, rtol=1e-12)
+    (second,) = flow.autograd.grad(dx.sum(), [x])
+    wanted = np.zeros_like(values)
+    np.add.at(wanted, tuple(at), 6 * values[tuple(at)] * host(weight))
+    np.testing.assert_allclose(host(second), wanted, rtol=1e-12)
+
+
+def test_meta_tensors():
+    x = flow.empty(4, 5, 6, device="meta")
+    i = flow.empty(7, 1, dtype=flow.int64, device="meta")
+    assert x[i, i.to("meta")].shape == (7, 1, 6)
+    assert x[i, [0, 1]].shape == (7, 2, 6)
+    with pytest.raises(IndexError, match=r"index 5 is out of range \[-5, 4\] for dim 1 of size 5"):
+        x[i, [0, 5]]
+
+
+def both(*lists):
+    return tuple(flow.tensor(v) for v in lists)
+
+
+def test_a_place_outside_names_its_dim():
+    x = flow.zeros(3, 4, 5)
+    many = np.zeros(40_000, np.int64)
+    many[[33_000, 39_000]] = 4, 9
+    for index, text in (
+        (both([0, 3], [0, 0]), r"index 3 is out of range \[-3, 2\] for dim 0 of size 3"),
+        (both([0, 0], [-5, 9]), r"index -5 is out of range \[-4, 3\] for dim 1 of size 4"),
+        ((slice(None), *both([0], [5])), r"index 5 is out of range \[-5, 4\] for dim 2 of size 5"),
+        (([0], slice(None), [-6]), r"index -6 is out of range \[-5, 4\] for dim 2 of size 5"),
+        (both([0], [0], [2**62]), r"index 4611686018427387904 is out of range .* for dim 2"),
+        (both(many, many), r"index 4 is out of range \[-3, 2\] for dim 0 of size 3"),
+    ):
+        with pytest.raises(IndexError, match=r"^index\(\): " + text):
+            x[index]
+        with pytest.raises(IndexError, match=r"^setitem\(\): " + text):
+            x[index] = 1
+    assert host(x).sum() == 0
+
+
+def test_indices_that_do_not_go_together():
+    x = flow.zeros(3, 4)
+    with pytest.raises(IndexError, match=r"indices of shapes .* do not go together"):
+        x[flow.tensor([0, 1]), flow.tensor([0, 1, 2])]
+    with pytest.raises(IndexError, match="too many indices: 3"):
+        x[both([0], [0], [0])]
+
+
+def test_a_dim_without_elements_has_no_places():
+    x = flow.zeros(3, 0, 2)
+    none = flow.tensor([], dtype=flow.int64)
+    assert x[none, none].shape == (0, 2)
+    with pytest.raises(IndexError, match=r"index 0 is out of range \[0, -1\] for dim 1 of size 0"):
+        x[both([0], [0])]
+
+
+def test_places_outside_on_a_gpu_meet_nothing(device):
+    if device == "cpu":
+        pytest.skip("the CPU raises")
+    x = of(RNG.standard_normal((3, 4)), "float32", device)
+    # Flattened, (0, 7) would be (1, 3), and (-4, 1) counted from the end.
+    i, j = tensors([[0, -4, 1, 3], [7, 1, 2, 0]], device)
+    got = host(x[i, j])
+    assert np.isnan(got[[0, 1, 3]]).all() and got[2] == host(x)[1, 2]
+    before = bits(x)
+    y = x.clone()
+    y[i, j] = flow.tensor([9.0, 9.0, float(host(x)[1, 2]), 9.0], device=device)
+    assert bits(y) == before
+    y.index_put_((i, j), flow.tensor([9.0, 9.0, 0.0, 9.0], device=device), accumulate=True)
+    assert bits(y) == before
+
+
+@pytest.mark.parametrize("arguments", [((3,), (0,)), ((3, 4), (0,)), ((3, 4, 5), (0, 1, 2))])
+def test_the_op_wants_a_size_for_each_index(arguments):
+    with pytest.raises(ValueError, match=r"ravel_multi_index\(\): sizes"):
+        flow.ops.ravel_multi_index(list(both([0], [0])), *map(list, arguments))
+    with pytest.raises(flow.DTypeError, match="index 1 has dtype int32, expected int64"):
+        places = [flow.tensor([0]), flow.tensor([0], dtype=flow.int32)]
+        flow.ops.ravel_multi_index(places, [3, 4], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "value", [5, 2.5, [[1], [2]], np.arange(6.0).reshape(1, 1, 2, 3)], ids=repr
+)
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float64"])
+def test_values_are_broadcast_and_cast(value, dtype, device):
+    x = np.zeros((4, 5, 3), dtype)
+    at = indices_of(x.shape, 2)(2)
+    t = flow.tensor(x, device=device)
+    value = flow.tensor(value) if isinstance(value, np.ndarray) else value
+    t[tensors(at, device)] = value
+    x[tuple(at)] = np.reshape(host(value), (2, 3)) if isinstance(value, flow.Tensor) else value
+    np.testing.assert_array_equal(host(t), x)
+
+
+def test_assignment_is_recorded(device):
+    leaf = flow.zeros(3, 4, 2, device=device, requires_grad=True)
+    value = flow.ones(3, 2, device=device, requires_grad=True)
+    x = leaf * 1
+    at = tensors(([0, -1, 1], [3, 0, 0]), device)
+    x[at] = value * 2
+    (x * x).sum().backward()
+    assert host(value.grad).tolist() == [[8, 8]] * 3 and host(leaf.grad).sum() == 0
+    with pytest.raises(RuntimeError, match="leaf"):
+        leaf[at] = value
+    with pytest.raises(flow.ShapeError, match=r"^setitem\(\)"):
+        x[at] = flow.zeros(4, 2, device=device)
+    view = flow.zeros(5, 4, device=device)
+    view.t()[at] = 1.0  # strided
+    assert host(view).sum() == 3 and host(view)[3, 0] == 1
