@@ -173,6 +173,15 @@ StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor&
   return CallScatter("scatter_add_", op, self, dim, index, src, from_end);
 }
 
+StatusOr<Tensor> ScatterJoinInto(const Tensor& self, int64_t dim, const Tensor& index,
+                                 const Tensor& src, absl::string_view join) {
+  static const OpExpr& mul = ScatterOpExpr("scatter_mul_");
+  static const OpExpr& max = ScatterOpExpr("scatter_max_");
+  static const OpExpr& min = ScatterOpExpr("scatter_min_");
+  const OpExpr& op = join == "prod" ? mul : join == "amax" ? max : min;
+  return CallScatter(op.def().name.c_str(), op, self, dim, index, src, /*from_end=*/false);
+}
+
 StatusOr<Tensor> Scatter(const Tensor& x, int64_t dim, const Tensor& index, const Operand& src) {
   OFL_ASSIGN_OR_RETURN(Tensor y, Clone(x));
   return ScatterInto(y, dim, index, src);

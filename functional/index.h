@@ -36,6 +36,10 @@ OFL_API StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tens
                                      const Operand& src);
 OFL_API StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
                                         const Tensor& src);
+// In place, on the CPU, without a gradient: self's elements times ("prod") those of src that go
+// there, or the largest ("amax") or smallest ("amin") of all. NaN stays NaN. Each step is rounded.
+OFL_API StatusOr<Tensor> ScatterJoinInto(const Tensor& self, int64_t dim, const Tensor& index,
+                                         const Tensor& src, absl::string_view join);
 
 // The three where a negative place counts from the end, if `from_end`; the last two in place.
 OFL_API StatusOr<Tensor> GatherPlaces(const Tensor& x, int64_t dim, const Tensor& index,

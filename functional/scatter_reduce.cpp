@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/scatter_reduce.h"
 
+#include <limits>
+#include <type_traits>
+
 #include "functional/binary.h"
 #include "functional/binary_math.h"
 #include "functional/cat.h"
@@ -114,23 +117,57 @@ StatusOr<Tensor> SumOrMean(const Meeting& m, bool mean, bool include_self) {
   return IsFloating(x.dtype()) ? Div(sum, count) : FloorDivide(sum, count);
 }
 
+// A product or extreme of what meets in each place, composed: it has a gradient, if join has one.
+StatusOr<Tensor> Composed(const Meeting& m, Join join, bool include_self) {
+  OFL_ASSIGN_OR_RETURN(const Tensor met, Met(m));
+  OFL_ASSIGN_OR_RETURN(Tensor found, Joined(m, join));
+  if (include_self) {
+    OFL_ASSIGN_OR_RETURN(found, join(m.x, found));
+  }
+  return Where(met, found, m.x);
+}
+
+// What joins with any element to that element.
+Scalar NeutralOf(absl::string_view reduce, DType dtype) {
+  Scalar neutral(1);
+  if (reduce == "prod") return neutral;
+  VisitAll(dtype, [&]<class T>(Tag<T>) {
+    if constexpr (std::is_integral_v<T>) {
+      using Limits = std::numeric_limits<T>;
+      neutral = Scalar(static_cast<int64_t>(reduce == "amax" ? Limits::min() : Limits::max()));
+    } else {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      neutral = Scalar(reduce == "amax" ? -kInfinity : kInfinity);
+    }
+  });
+  return neutral;
+}
+
+// The same in one pass over src, without a gradient.
+StatusOr<Tensor> InPlaces(const Meeting& m, absl::string_view reduce, bool include_self) {
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Clone(m.x));
+  if (!include_self) {
+    const Scalar neutral = NeutralOf(reduce, y.dtype());
+    OFL_RETURN_IF_ERROR(ScatterInto(y, m.axis, m.index, neutral).status());
+  }
+  return ScatterJoinInto(y, m.axis, m.index, m.src, reduce);
+}
+
 StatusOr<Tensor> Reduce(const Meeting& m, absl::string_view reduce, bool include_self) {
   if (reduce == "sum" || reduce == "mean") return SumOrMean(m, reduce == "mean", include_self);
-  const Join join = reduce == "prod" ? &Mul : reduce == "amax" ? &Maximum : &Minimum;
+  const bool product = reduce == "prod";
+  const bool recorded =
+      GradEnabled() && (autograd::RequiresGrad(m.x) || autograd::RequiresGrad(m.src));
+  const Join join = product ? &Mul : reduce == "amax" ? &Maximum : &Minimum;
+  if (product && recorded) return Composed(m, join, include_self);
+  const Meeting plain = {m.x.Detach(), m.index, m.src.Detach(), m.axis};
+  // CUDA has no kernel for it.
+  OFL_ASSIGN_OR_RETURN(const Tensor y, m.x.device().type == DeviceType::kCPU
+                                           ? InPlaces(plain, reduce, include_self)
+                                           : Composed(plain, join, include_self));
+  if (!recorded) return y;
   OFL_ASSIGN_OR_RETURN(const Tensor met, Met(m));
-  const bool extreme =
-      reduce != "prod" && (autograd::RequiresGrad(m.x) || autograd::RequiresGrad(m.src));
-  Meeting plain = m;
-  if (extreme) {
-    plain.x = m.x.Detach();
-    plain.src = m.src.Detach();
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor found, Joined(plain, join));
-  if (include_self) {
-    OFL_ASSIGN_OR_RETURN(found, join(plain.x, found));
-  }
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Where(met, found, plain.x));
-  return extreme && GradEnabled() ? AsMeanOfWinners(m, met, y, include_self) : StatusOr<Tensor>(y);
+  return AsMeanOfWinners(m, met, y, include_self);
 }
 
 Status CheckReduce(const char* name, absl::string_view reduce, bool sum) {

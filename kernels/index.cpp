@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gather, scatter_ and scatter_add_: the dim of the index taken apart from the geometry.
+// gather, scatter_ and its kin: the dim of the index taken apart from the geometry.
 #include "primitive/index.h"
 
 #include "kernels/primitive_kernel.h"
@@ -54,17 +54,28 @@ class ScatterKernel final : public PrimitiveKernel<Scatter> {
   }
 };
 
-template <bool kAdd>
+template <Scatter::Mode kMode>
 StatusOr<std::unique_ptr<BoundKernel>> BindScatter(const BindContext& c) {
-  return BindKernel<ScatterKernel>(c, {.dtype = c.outputs[0], .add = kAdd});
+  return BindKernel<ScatterKernel>(c, {.dtype = c.outputs[0], .mode = kMode});
 }
 
 OFL_REGISTER_KERNEL({.op = "gather", .strided_inputs = 0b11, .bind = BindByInput<GatherKernel>});
-OFL_REGISTER_KERNEL({.op = "scatter_", .strided_inputs = 0b111, .bind = BindScatter<false>});
+OFL_REGISTER_KERNEL({.op = "scatter_",
+                     .strided_inputs = 0b111,
+                     .bind = BindScatter<Scatter::Mode::kPut>});
 OFL_REGISTER_KERNEL({.op = "scatter_add_",
                      .dtypes = kNumericSet,
                      .strided_inputs = 0b111,
-                     .bind = BindScatter<true>});
+                     .bind = BindScatter<Scatter::Mode::kAdd>});
+OFL_REGISTER_KERNEL({.op = "scatter_mul_",
+                     .strided_inputs = 0b111,
+                     .bind = BindScatter<Scatter::Mode::kMul>});
+OFL_REGISTER_KERNEL({.op = "scatter_max_",
+                     .strided_inputs = 0b111,
+                     .bind = BindScatter<Scatter::Mode::kMax>});
+OFL_REGISTER_KERNEL({.op = "scatter_min_",
+                     .strided_inputs = 0b111,
+                     .bind = BindScatter<Scatter::Mode::kMin>});
 
 }  // namespace
 }  // namespace oneflow_lite

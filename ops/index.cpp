@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gather, and its adjoints scatter_ and scatter_add_, which change their first input.
+// gather, its adjoints scatter_ and scatter_add_, and their kin, which change their first input.
 #include "functional/index.h"
 
 #include "functional/copy.h"
@@ -85,59 +85,89 @@ void DefineGather(OpDef& op) {
   op.backward = [](GradContext& c) -> Status { return c.Set(0, GatherGradient(c)); };
 }
 
+// Of the ops that put src into self: what happens to what is there.
+enum class ScatterKind { kPut, kAdd, kMul, kMax, kMin };
+
+const char* VerbOf(ScatterKind kind) {
+  switch (kind) {
+    case ScatterKind::kAdd:
+      return "Adds src to self";
+    case ScatterKind::kMul:
+      return "Multiplies self by src";
+    case ScatterKind::kMax:
+      return "Keeps the larger of self and src, or NaN, in self";
+    case ScatterKind::kMin:
+      return "Keeps the smaller of self and src, or NaN, in self";
+    default:
+      return "Writes src into self";
+  }
+}
+
+template <ScatterKind kKind>
+Status InferScatter(InferContext& c) {
+  OFL_RETURN_IF_ERROR(CheckIndex(c));
+  if (c.shape(2) != c.shape(1)) {
+    return ShapeMismatch(c.op(), "src", c.shape(2), c.shape(1).ToString());
+  }
+  if (c.dtype(2) != c.dtype(0)) return DTypeMismatch(c.op(), "src", c.dtype(2), Name(c.dtype(0)));
+  if (kKind == ScatterKind::kAdd && c.dtype(0) == DType::kBool) {
+    return UnsupportedDType(c.op(), "self", DType::kBool, "an integer or a floating dtype");
+  }
+  c.SetOutput(0, c.shape(0), c.dtype(0));
+  return OkStatus();
+}
+
+// What was overwritten has no gradient; of several elements that go to one place, each gets that
+// place's.
 template <bool kAdd>
+Status ScatterBackward(GradContext& c) {
+  const int64_t dim = c.attr<int64_t>(kDim);
+  const bool from_end = c.attr<bool>(kFromEnd);
+  if (c.needs(0)) {
+    StatusOr<Tensor> g = c.grad(0);
+    if (!kAdd) {
+      g = functional::Clone(*g);
+      if (g.ok()) g = functional::ScatterPlaces(*g, dim, c.input(1), Scalar(0), from_end);
+    }
+    OFL_RETURN_IF_ERROR(c.Set(0, std::move(g)));
+  }
+  if (!c.needs(2)) return OkStatus();
+  return c.Set(2, functional::GatherPlaces(c.grad(0), dim, c.input(1), from_end));
+}
+
+// Products and extremes have no gradient of their own: scatter_reduce composes it.
+template <ScatterKind kKind>
 void DefineScatter(OpDef& op) {
+  constexpr bool kPut = kKind == ScatterKind::kPut, kAdd = kKind == ScatterKind::kAdd;
   op.Input("self", InputDef::Kind::kMutated).Input("index").Input("src").Output("out");
   op.Attr("dim", AttrType::kInt).Attr("from_end", AttrType::kBool, false);
-  op.doc = kAdd ? "Adds src to self at the places that index gives along a dim; negative ones "
-                  "count from the end, if so asked."
-                : "Writes src into self at the places that index gives along a dim; negative ones "
-                  "count from the end, if so asked.";
-  op.infer = [](InferContext& c) -> Status {
-    OFL_RETURN_IF_ERROR(CheckIndex(c));
-    if (c.shape(2) != c.shape(1)) {
-      return ShapeMismatch(c.op(), "src", c.shape(2), c.shape(1).ToString());
-    }
-    if (c.dtype(2) != c.dtype(0)) return DTypeMismatch(c.op(), "src", c.dtype(2), Name(c.dtype(0)));
-    if (kAdd && c.dtype(0) == DType::kBool) {
-      return UnsupportedDType(c.op(), "self", DType::kBool, "an integer or a floating dtype");
-    }
-    c.SetOutput(0, c.shape(0), c.dtype(0));
-    return OkStatus();
-  };
+  op.doc = absl::StrCat(VerbOf(kKind),
+                        " at the places that index gives along a dim; negative ones count from "
+                        "the end, if so asked.");
+  op.infer = InferScatter<kKind>;
   op.sbp = SplitOthers;
   op.sbp_text = kSplitOthers;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double n = static_cast<double>(c.shape(1).numel());
-    return Cost{.bytes = n * ((kAdd ? 3 : 2) * SizeOf(c.dtype(0)) + SizeOf(DType::kInt64)),
+    return Cost{.bytes = n * ((kPut ? 2 : 3) * SizeOf(c.dtype(0)) + SizeOf(DType::kInt64)),
                 .flops = n};
   };
-  op.cost_text = kAdd ? "index and src are read once, what they meet read and written; one "
-                        "operation for each"
-                      : "index and src are read once, what they meet written; one operation for "
-                        "each";
-  op.save = SaveIndex;
-  // What was overwritten has no gradient; of several elements that go to one place, each gets that
-  // place's.
-  op.backward = [](GradContext& c) -> Status {
-    const int64_t dim = c.attr<int64_t>(kDim);
-    const bool from_end = c.attr<bool>(kFromEnd);
-    if (c.needs(0)) {
-      StatusOr<Tensor> g = c.grad(0);
-      if (!kAdd) {
-        g = functional::Clone(*g);
-        if (g.ok()) g = functional::ScatterPlaces(*g, dim, c.input(1), Scalar(0), from_end);
-      }
-      OFL_RETURN_IF_ERROR(c.Set(0, std::move(g)));
-    }
-    if (!c.needs(2)) return OkStatus();
-    return c.Set(2, functional::GatherPlaces(c.grad(0), dim, c.input(1), from_end));
-  };
+  op.cost_text = kPut ? "index and src are read once, what they meet written; one operation for "
+                        "each"
+                      : "index and src are read once, what they meet read and written; one "
+                        "operation for each";
+  if constexpr (kPut || kAdd) {
+    op.save = SaveIndex;
+    op.backward = ScatterBackward<kAdd>;
+  }
 }
 
 OFL_REGISTER_OP("gather", DefineGather);
-OFL_REGISTER_OP("scatter_", DefineScatter<false>);
-OFL_REGISTER_OP("scatter_add_", DefineScatter<true>);
+OFL_REGISTER_OP("scatter_", DefineScatter<ScatterKind::kPut>);
+OFL_REGISTER_OP("scatter_add_", DefineScatter<ScatterKind::kAdd>);
+OFL_REGISTER_OP("scatter_mul_", DefineScatter<ScatterKind::kMul>);
+OFL_REGISTER_OP("scatter_max_", DefineScatter<ScatterKind::kMax>);
+OFL_REGISTER_OP("scatter_min_", DefineScatter<ScatterKind::kMin>);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -41,16 +41,18 @@ struct ScatterAxis {
 class Scatter {
  public:
   static constexpr char kName[] = "scatter";
+  // What becomes of what is there; extremes with NaN are NaN.
+  enum class Mode : uint8_t { kPut, kAdd, kMul, kMax, kMin };
   struct Spec {
     DType dtype = DType::kFloat32;
-    bool add = false;  // to what is there, instead of overwriting it
+    Mode mode = Mode::kPut;  // kAdd: not bool; CUDA has kPut and kAdd
   };
   virtual ~Scatter() = default;
   // Of so many columns.
   virtual size_t WorkspaceBytes(int64_t /*columns*/, const ScatterAxis& /*axis*/) const {
     return 0;
   }
-  // For each column and i < axis.count in this order: dst[index[i]] = or += src[i]. So the result
+  // For each column and i < axis.count in this order: src[i] goes to dst[index[i]]. So the result
   // is the same every time, and of elements that go to one place the last one stays. Operands of
   // `columns` in the order index, src, dst.
   virtual Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,

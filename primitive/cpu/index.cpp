@@ -95,6 +95,50 @@ class CpuGather final : public Gather {
   DType dtype_;
 };
 
+// What becomes of an element that is there.
+struct Put {
+  template <class T>
+  void operator()(T& to, T from) const {
+    to = from;
+  }
+};
+struct AddTo {
+  template <class T>
+  void operator()(T& to, T from) const {
+    to = T(static_cast<ComputeOf<T>>(to) + static_cast<ComputeOf<T>>(from));
+  }
+};
+struct MultiplyBy {
+  template <class T>
+  void operator()(T& to, T from) const {
+    if constexpr (std::is_integral_v<T>) {  // which wraps around
+      to = static_cast<T>(static_cast<uint64_t>(to) * static_cast<uint64_t>(from));
+    } else {
+      to = T(static_cast<ComputeOf<T>>(to) * static_cast<ComputeOf<T>>(from));
+    }
+  }
+};
+template <class C>
+bool IsNan(C value) {
+  if constexpr (std::is_floating_point_v<C>) return value != value;
+  return false;
+}
+// A NaN that comes is taken, one that is there stays.
+struct KeepLarger {
+  template <class T>
+  void operator()(T& to, T from) const {
+    const ComputeOf<T> value = static_cast<ComputeOf<T>>(from);
+    to = (value > static_cast<ComputeOf<T>>(to)) | IsNan(value) ? from : to;
+  }
+};
+struct KeepSmaller {
+  template <class T>
+  void operator()(T& to, T from) const {
+    const ComputeOf<T> value = static_cast<ComputeOf<T>>(from);
+    to = (value < static_cast<ComputeOf<T>>(to)) | IsNan(value) ? from : to;
+  }
+};
+
 class CpuScatter final : public Scatter {
  public:
   explicit CpuScatter(const Spec& spec) : spec_(spec) {}
@@ -103,20 +147,22 @@ class CpuScatter final : public Scatter {
                 const int64_t* index, const void* src, void* dst,
                 void* /*workspace*/) const override {
     BadPlace bad;
-    const auto put = [](auto& to, auto from) { to = from; };
-    const auto add = [](auto& to, auto from) {
-      using T = std::decay_t<decltype(to)>;
-      to = T(static_cast<ComputeOf<T>>(to) + static_cast<ComputeOf<T>>(from));
+    const auto run = [&]<class T>(Tag<T>, auto store) {
+      Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), store, bad);
     };
-    if (spec_.add) {
-      VisitAll(spec_.dtype, [&]<class T>(Tag<T>) {
-        if constexpr (!std::is_same_v<T, bool>) {
-          Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), add, bad);
-        }
-      });
+    if (spec_.mode == Mode::kPut) {
+      VisitWord(SizeOf(spec_.dtype), [&](auto t) { run(t, Put()); });
     } else {
-      VisitWord(SizeOf(spec_.dtype), [&]<class T>(Tag<T>) {
-        Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), put, bad);
+      VisitAll(spec_.dtype, [&](auto t) {
+        if (spec_.mode == Mode::kMul) {
+          run(t, MultiplyBy());
+        } else if (spec_.mode == Mode::kMax) {
+          run(t, KeepLarger());
+        } else if (spec_.mode == Mode::kMin) {
+          run(t, KeepSmaller());
+        } else if constexpr (!std::is_same_v<typename decltype(t)::type, bool>) {
+          run(t, AddTo());
+        }
       });
     }
     return bad.Result(kName, axis.size, axis.from_end);
@@ -144,10 +190,10 @@ class CpuScatter final : public Scatter {
           const int64_t of_p = step[0], of_from = step[1], of_to = step[2];
           const T* x = from + at[1];
           T* to = dst + at[2];
-          if (!by_column) return Put(axis, n, p, of_p, x, of_from, to, of_to, store, bad);
+          if (!by_column) return Store(axis, n, p, of_p, x, of_from, to, of_to, store, bad);
           for (int64_t i = 0; i < n; ++i) {
-            Put(axis, axis.count, p + i * of_p, axis.index_stride, x + i * of_from, axis.src_stride,
-                to + i * of_to, 0, store, bad);
+            Store(axis, axis.count, p + i * of_p, axis.index_stride, x + i * of_from,
+                  axis.src_stride, to + i * of_to, 0, store, bad);
           }
         });
       }
@@ -155,8 +201,16 @@ class CpuScatter final : public Scatter {
   }
   // n elements of x to their places, each `of_to` behind the one before besides.
   template <class T, class F>
-  static void Put(const ScatterAxis axis, int64_t n, const int64_t* places, int64_t of_places,
-                  const T* x, int64_t of_x, T* to, int64_t of_to, F store, BadPlace& bad) {
+  static void Store(const ScatterAxis axis, int64_t n, const int64_t* places, int64_t of_places,
+                    const T* x, int64_t of_x, T* to, int64_t of_to, F store, BadPlace& bad) {
+    if (of_places == 0 && of_x == 1 && of_to == 1) {  // a slice to one place
+      const int64_t place = bad.Find(*places, axis.size, axis.from_end);
+      if (place < 0) return;
+      to += place * axis.dst_stride;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) store(to[i], x[i]);
+      return;
+    }
     for (int64_t i = 0; i < n; ++i) {
       const int64_t place = bad.Find(places[i * of_places], axis.size, axis.from_end);
       if (place >= 0) store(to[i * of_to + place * axis.dst_stride], x[i * of_x]);
@@ -170,7 +224,7 @@ StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
   return std::make_unique<CpuGather>(spec.dtype);
 }
 StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
-  if (spec.add && spec.dtype == DType::kBool) {
+  if (spec.mode == Scatter::Mode::kAdd && spec.dtype == DType::kBool) {
     return NoPrimitiveFor(Scatter::kName, DeviceType::kCPU, spec.dtype);
   }
   return std::make_unique<CpuScatter>(spec);

@@ -34,10 +34,10 @@ class CudaScatter final : public Scatter {
  public:
   CudaScatter(cuda::ScatterRunLauncher launcher, const Spec& spec)
       : launcher_(launcher),
-        sum_(spec.add ? cuda::FindIndexSum(spec.dtype) : nullptr),
+        sum_(spec.mode == Mode::kAdd ? cuda::FindIndexSum(spec.dtype) : nullptr),
         spec_(spec) {}
   size_t WorkspaceBytes(int64_t columns, const ScatterAxis& axis) const override {
-    if (!spec_.add) return cuda::ScatterRunWorkspace(columns, DimOf(axis));
+    if (spec_.mode == Mode::kPut) return cuda::ScatterRunWorkspace(columns, DimOf(axis));
     size_t bytes = 0;
     if (Sorts(columns, axis)) {
       static_cast<void>(cuda::IndexSumWorkspaceBytes(spec_.dtype, RowsOf(axis), &bytes));
@@ -79,7 +79,10 @@ StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
   return std::make_unique<CudaGather>(spec.dtype);
 }
 StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
-  const cuda::ScatterRunLauncher launcher = cuda::FindScatterRun(spec.dtype, spec.add);
+  using Mode = Scatter::Mode;
+  const bool there = spec.mode == Mode::kPut || spec.mode == Mode::kAdd;
+  const cuda::ScatterRunLauncher launcher =
+      there ? cuda::FindScatterRun(spec.dtype, spec.mode == Mode::kAdd) : nullptr;
   if (!launcher) return NoPrimitiveFor(Scatter::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaScatter>(launcher, spec);
 }

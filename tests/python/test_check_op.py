@@ -48,6 +48,10 @@ SAMPLES = {
         (X, tensor([[0, 2, 1, 0], [1, 0, 2, 2], [2, 1, 0, 1]], "int64"), DISTINCT, 0),
         (X, tensor([[0, 2, 1, 3], [1, 3, 0, 2], [3, 2, 1, 0]], "int64"), DISTINCT, 1),
     ],
+    **dict.fromkeys(["scatter_mul_", "scatter_max_", "scatter_min_"], [
+        (X, tensor([[0, 2, 1, 0], [0, 0, 2, 2], [2, 1, 0, 1]], "int64"), DISTINCT, 0),
+        (X, tensor([[0, 2, 1, 3], [1, 1, 1, 1]], "int64"), DISTINCT[:2], 1),
+    ]),
     **dict.fromkeys(["clamp", "clamp_"], [
         (DISTINCT, X - 2.1, X.relu() + 0.7),
         (DISTINCT, tensor(-1.0625, "float64"), tensor(2.0625, "float64")),

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from numerics import flow, host, tensor
+from numerics import INTEGERS, flow, host, tensor
 
 JOINS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum,
          "amin": np.minimum}  # fmt: skip
@@ -122,6 +122,50 @@ def test_extremes_are_the_same_with_gradients(reduce, device):
         assert dx[1].item() == dx[5].item() == 1  # nothing meets them
         ties = 3 if include_self else 2
         assert dsrc[4].item() == dsrc[5].item() == pytest.approx(1 / ties)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS + ("bool",))
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_integers_and_truths(reduce, include_self, dtype, device):
+    """Also at the ends of the dtype, which are what nothing else is joined to; products wrap."""
+    info = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    x = np.array([info[0], info[1], 1, info[0]], dtype)
+    src = np.array([info[1], info[0], 1, 0, info[1], info[1]], dtype)
+    index = np.array([0, 1, 2, 2, 1, 3])
+    args = flow.tensor(index, device=device), flow.tensor(src, device=device), reduce
+    got = flow.tensor(x, device=device).scatter_reduce(0, *args, include_self=include_self)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(
+            got.cpu().numpy(), reference(x, 0, index, src, reduce, include_self)
+        )
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns", "expanded"])
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin"])
+def test_many_columns_of_any_layout(reduce, layout, device):
+    """Threads share the columns, and take them one by one or side by side."""
+    x, src = RNG.uniform(0.9, 1.1, (40, 700)), RNG.uniform(0.9, 1.1, (90, 700))
+    index = RNG.integers(0, 40, (90, 1 if layout == "expanded" else 700))
+    at = flow.tensor(index, device=device).expand(90, 700)
+    of_x, of_src = flow.tensor(x, device=device), flow.tensor(src, device=device)
+    if layout == "columns":
+        at, of_src = at.t().contiguous().t(), of_src.t().contiguous().t()
+    got = of_x.scatter_reduce(0, at, of_src, reduce)
+    index = np.broadcast_to(index, src.shape)
+    np.testing.assert_allclose(host(got), reference(x, 0, index, src, reduce, True), rtol=1e-12)
+
+
+def test_what_is_not_recorded_is_the_same(device):
+    x, src, index = (tensor(t, k, device) for t, k in zip(
+        draw((5, 4), 0, (30, 4)), ("float64", "float64", "int64"), strict=True))  # fmt: skip
+    for reduce in ("prod", "amax", "amin"):
+        want = flow.scatter_reduce(x, 0, index, src, reduce)
+        recorded = flow.scatter_reduce(x.clone().requires_grad_(), 0, index, src, reduce)
+        np.testing.assert_allclose(host(recorded), host(want), rtol=1e-14)
+        with flow.no_grad():
+            got = flow.scatter_reduce(x.clone().requires_grad_(), 0, index, src, reduce)
+        assert not got.requires_grad and got.tolist() == want.tolist()
 
 
 def test_16_bits_are_rounded_once(device):
