@@ -3,10 +3,7 @@
 
 #include <algorithm>
 
-#include "functional/binary.h"
-#include "functional/copy.h"
-#include "functional/select.h"
-#include "functional/unary.h"
+#include "functional/operands.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
@@ -67,12 +64,7 @@ StatusOr<Tensor> Prelu(const Tensor& x, const Tensor& given) {
   } else {
     OFL_ASSIGN_OR_RETURN(weight, Reshape(weight, {}));
   }
-  OFL_ASSIGN_OR_RETURN(const Tensor above, Gt(x, Scalar(0)));
-  // Positive elements have no part in the product: an infinity would make the weight's gradient
-  // NaN, an infinite weight theirs.
-  OFL_ASSIGN_OR_RETURN(const Tensor others, Where(above, Scalar(0), x));
-  OFL_ASSIGN_OR_RETURN(const Tensor below, Mul(others, weight));
-  return Where(above, x, below);
+  return CallPromoted(OpOfTwo<"prelu">(), x, weight);
 }
 
 OFL_REGISTER_FUNCTION("glu(Tensor input, int dim=-1) -> Tensor", Glu, kFunction,

@@ -253,6 +253,12 @@ StatusOr<Tensor> Atan2SlopeA(const Tensor& g, const Tensor& a, const Tensor& b) 
 StatusOr<Tensor> CopySignSlope(const Tensor& g, const Tensor& a, const Tensor& b) {
   return SlopeOf<"copysign_slope">(g, a, b);
 }
+StatusOr<Tensor> PreluSlopeA(const Tensor& g, const Tensor& x, const Tensor& weight) {
+  return SlopeOf<"prelu_slope_a">(g, x, weight);
+}
+StatusOr<Tensor> PreluSlopeB(const Tensor& g, const Tensor& x, const Tensor& factor) {
+  return SlopeOf<"prelu_slope_b">(g, x, factor);
+}
 StatusOr<Tensor> LogAddExpSlope(const Tensor& g, const Tensor& a, const Tensor& b, Scalar value) {
   return ScaledSlopeOf<"logaddexp_slope">(g, a, b, value);
 }

@@ -48,6 +48,9 @@ OFL_API StatusOr<Tensor> FminSlope(const Tensor& g, const Tensor& a, const Tenso
 OFL_API StatusOr<Tensor> FmodSlopeB(const Tensor& g, const Tensor& a, const Tensor& b);
 OFL_API StatusOr<Tensor> Atan2SlopeA(const Tensor& g, const Tensor& a, const Tensor& b);
 OFL_API StatusOr<Tensor> CopySignSlope(const Tensor& g, const Tensor& a, const Tensor& b);
+// Of prelu by the element x; and by the weight, where factor is x again: g factor, 0 where x > 0.
+OFL_API StatusOr<Tensor> PreluSlopeA(const Tensor& g, const Tensor& x, const Tensor& weight);
+OFL_API StatusOr<Tensor> PreluSlopeB(const Tensor& g, const Tensor& x, const Tensor& factor);
 // Of log(e^(value a) + e^(value b)) / value; of a log(b + value), value 0 or 1.
 OFL_API StatusOr<Tensor> LogAddExpSlope(const Tensor& g, const Tensor& a, const Tensor& b,
                                         Scalar value);

@@ -115,6 +115,7 @@ constexpr BinaryEntry kBinaryEntries[] = {
     {"zeta", BinaryOp::kZeta, kFloatingSet},
     {"heaviside", BinaryOp::kHeaviside, kAllDTypes},
     {"heaviside_", BinaryOp::kHeaviside, kAllDTypes},
+    {"prelu", BinaryOp::kPrelu, kFloatingSet},
     {"logical_and", BinaryOp::kLogicalAnd, kAllDTypes},
     {"logical_or", BinaryOp::kLogicalOr, kAllDTypes},
     {"logical_xor", BinaryOp::kLogicalXor, kAllDTypes},

@@ -93,6 +93,8 @@ constexpr TernaryEntry kTernaryEntries[] = {
     {"xlogy_slope_a", TernaryOp::kXLogYSlopeA, kFloatingSet, true},
     {"xlogy_slope_b", TernaryOp::kXLogYSlopeB, kFloatingSet, true},
     {"copysign_slope", TernaryOp::kCopySignSlope, kFloatingSet},
+    {"prelu_slope_a", TernaryOp::kPreluSlopeA, kFloatingSet},
+    {"prelu_slope_b", TernaryOp::kPreluSlopeB, kFloatingSet},
 };
 
 StatusOr<std::unique_ptr<BoundKernel>> BindTernary(const BindContext& c, const TernaryEntry& e) {

@@ -110,6 +110,12 @@ StatusOr<Tensor> HeavisideGradientB(C c) {
   return functional::Where(at_0, c.grad(0), Scalar(0));
 }
 
+// The element's needs both, the weight's the element.
+SavePlan SaveForPrelu(Needs needs) { return {.inputs = Bit(0) | (needs & Bit(0) ? Bit(1) : 0)}; }
+StatusOr<Tensor> PreluGradientB(C c) {
+  return functional::PreluSlopeB(c.grad(0), c.input(0), c.input(0));
+}
+
 constexpr DTypeSet kBits = kAllDTypes & ~kFloatingSet;
 constexpr DTypeSet kIntegerSet = kNumericSet & ~kFloatingSet;
 
@@ -197,6 +203,8 @@ constexpr BinaryEntry kBinaryEntries[] = {
      SaveBothForB, ZetaGradientA, ZetaGradientB},
     {"heaviside", "0 where a is below 0, b where it is 0, 1 where it is above.", kAllDTypes, false,
      SaveAForB, NoSlope, HeavisideGradientB},
+    {"prelu", "a where it is positive, else a b.", kFloatingSet, false, SaveForPrelu,
+     SlopeOf<functional::PreluSlopeA>, PreluGradientB},
 };
 // clang-format on
 // Those that also have the form a += b.

@@ -174,6 +174,11 @@ StatusOr<Tensor> XLogYSlopeBByB(C c) {
   return functional::Neg(u);
 }
 
+// Where b is positive neither slope of prelu has the factor c.
+StatusOr<Tensor> PreluSlopeByFactor(C c) {
+  return functional::PreluSlopeB(c.grad(0), c.input(1), c.input(0));
+}
+
 // clang-format off
 constexpr TernaryEntry kTernaryEntries[] = {
     {"lerp", "a + c (b - a), from the end that is nearer.", kFloatingSet, false, false,
@@ -230,6 +235,12 @@ constexpr TernaryEntry kTernaryEntries[] = {
     {"copysign_slope", "a with its sign changed where those of b and c differ; 0 where b is 0.",
      kFloatingSet, false, false, {kB | kC, 0, 0},
      {Linear<functional::CopySignSlope>, NoSlope, NoSlope}},
+    {"prelu_slope_a", "a where b is positive, else a c.", kFloatingSet, false, false,
+     {kB | kC, 0, kA | kB},
+     {Linear<functional::PreluSlopeA>, NoSlope, PreluSlopeByFactor}},
+    {"prelu_slope_b", "0 where b is positive, else a c.", kFloatingSet, false, false,
+     {kB | kC, 0, kA | kB},
+     {Linear<functional::PreluSlopeB>, NoSlope, PreluSlopeByFactor}},
 };
 // clang-format on
 constexpr size_t kNumInPlace = 4;  // the first entries also have a form in place

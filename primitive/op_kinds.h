@@ -150,6 +150,7 @@ enum class BinaryOp : uint8_t {
   kLdexp,
   kZeta,       // Hurwitz's, of a = the power and b = where it starts
   kHeaviside,  // of every dtype: 0 below 0, b at 0, 1 above; NaN stays
+  kPrelu,      // of floats: a where it is positive, else a b
 };
 // Whether the result is bool.
 constexpr bool IsComparison(BinaryOp op) {
@@ -180,6 +181,8 @@ enum class TernaryOp : uint8_t {
   kXLogYSlopeA,     // log(c + v), with v 0 or 1
   kXLogYSlopeB,     // b / (c + v)
   kCopySignSlope,
+  kPreluSlopeA,  // of the element, b: a where it is positive, else a c
+  kPreluSlopeB,  // of the weight: 0 where b is positive, else a c; c is the element again
 };
 constexpr bool IsComparison(TernaryOp op) {
   return op == TernaryOp::kClampPart || op == TernaryOp::kIsClose;

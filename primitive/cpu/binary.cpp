@@ -79,6 +79,8 @@ BinaryLoop FindBinary(BinaryOp op, DType dtype) {
       return All(dtype, OFL_FN(a > b || a != a ? a : b));
     case BinaryOp::kMinimum:
       return All(dtype, OFL_FN(a < b || a != a ? a : b));
+    case BinaryOp::kPrelu:
+      return Floats(dtype, OFL_FN(a > 0 ? a : a * b));
     case BinaryOp::kPow:
       return Integers(dtype, OFL_FN(Power(a, b)));
     case BinaryOp::kAnd:

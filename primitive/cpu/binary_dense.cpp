@@ -52,6 +52,11 @@ void CopySignLoop(int64_t n, const DenseOperand& a, const DenseOperand& b, void*
     StoreUpTo(hn::Or(hn::AndNot(sign, u), hn::And(sign, v)), d, out + i, count);
   });
 }
+template <class V>
+HWY_INLINE V PreluOf(V x, V weight) {
+  const auto above = hn::Gt(x, hn::Zero(hn::DFromV<V>()));
+  return hn::IfThenElse(above, x, hn::Mul(x, weight));
+}
 template <class F>
 DenseBinaryLoop Of(DType dtype, F) {
   return VisitFloating(dtype, []<class T>(Tag<T>) -> DenseBinaryLoop { return &Loop<T, F>; });
@@ -75,6 +80,8 @@ DenseBinaryLoop FindDense(BinaryOp op, DType dtype) {
       return Of(dtype, OFL_FN(hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b)));
     case BinaryOp::kMinimum:
       return Of(dtype, OFL_FN(hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b)));
+    case BinaryOp::kPrelu:
+      return Of(dtype, OFL_FN(PreluOf(a, b)));
     case BinaryOp::kCopySign:
       if (dtype == DType::kFloat16) return &CopySignLoop<float16>;
       return dtype == DType::kBFloat16 ? &CopySignLoop<bfloat16> : nullptr;

@@ -215,6 +215,10 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
       return Floats(dtype, OFL_FN(XLogYSlopeB(a, b, c, OFL_V)));
     case TernaryOp::kCopySignSlope:
       return Floats(dtype, OFL_FN(((void)v, CopySignSlope(a, b, c))));
+    case TernaryOp::kPreluSlopeA:
+      return Floats(dtype, OFL_FN(((void)v, b > 0 ? a : a * c)));
+    case TernaryOp::kPreluSlopeB:
+      return Floats(dtype, OFL_FN(((void)v, b > 0 ? decltype(a)(0) : a * c)));
   }
 #undef OFL_V
 #undef OFL_FN

@@ -72,6 +72,10 @@ DenseTernaryLoop FindDense(TernaryOp op, DType dtype) {
       return Of(dtype, OFL_FN(hn::Mul(hn::Mul(v, a), hn::Div(b, c))));
     case TernaryOp::kClamp:
       return Of(dtype, OFL_FN(WithinOf(d, a, b, c)));
+    case TernaryOp::kPreluSlopeA:
+      return Of(dtype, OFL_FN(hn::IfThenElse(hn::Gt(b, hn::Zero(d)), a, hn::Mul(a, c))));
+    case TernaryOp::kPreluSlopeB:
+      return Of(dtype, OFL_FN(hn::IfThenZeroElse(hn::Gt(b, hn::Zero(d)), hn::Mul(a, c))));
     default:
       return nullptr;
   }

@@ -131,6 +131,17 @@ def test_prelu():
         F.prelu(x, flow.ones(3))
 
 
+@pytest.mark.parametrize("channels", [1, 5])
+def test_prelu_is_one_op_each_way(channels, device):
+    x = flow.tensor(X[:, :5].copy(), device=device, requires_grad=True)
+    w = flow.full((channels,), 0.25, dtype=flow.float64, device=device, requires_grad=True)
+    names = [n for n, _ in flow._oneflow_lite.record_ops(lambda: F.prelu(x, w).sum().backward())]
+    for name in ("prelu", "prelu_slope_a", "prelu_slope_b"):
+        assert names.count(name) == 1
+    assert not {"where", "gt", "mul"} & set(names)
+    assert flow.autograd.gradgradcheck(F.prelu, (x, w))
+
+
 def test_cosine_similarity():
     a, b = X, X[:1] + 1
     expected = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)

@@ -60,6 +60,8 @@ BinaryLauncher FindBinary(BinaryOp op, DType t) {
       return For<kAll, Maximum>(t);
     case BinaryOp::kMinimum:
       return For<kAll, Minimum>(t);
+    case BinaryOp::kPrelu:
+      return For<kFloats, Prelu>(t);
     case BinaryOp::kPow:
       return For<kNumbers, Pow>(t);
     case BinaryOp::kAnd:

@@ -75,6 +75,10 @@ TernaryLauncher FindTernary(TernaryOp op, DType t) {
       return Floats<XLogYSlopeB>(t);
     case TernaryOp::kCopySignSlope:
       return Floats<CopySignSlope>(t);
+    case TernaryOp::kPreluSlopeA:
+      return Floats<PreluSlopeA>(t);
+    case TernaryOp::kPreluSlopeB:
+      return Floats<PreluSlopeB>(t);
   }
   return nullptr;
 }

@@ -126,6 +126,12 @@ struct Pow : LongInDouble {
     return static_cast<C>(result);
   }
 };
+struct Prelu {
+  template <class C>
+  __device__ C operator()(C x, C weight) const {
+    return x > C(0) ? x : x * weight;
+  }
+};
 struct And {
   template <class C>
   __device__ C operator()(C a, C b) const {

@@ -158,6 +158,18 @@ struct CopySignSlope {
     return (signbit(a) != 0) == (signbit(b) != 0) ? g : -g;
   }
 };
+struct PreluSlopeA {
+  template <class C>
+  __device__ C operator()(C g, C x, C weight, const TernaryNumbers&) const {
+    return x > C(0) ? g : g * weight;
+  }
+};
+struct PreluSlopeB {
+  template <class C>
+  __device__ C operator()(C g, C x, C factor, const TernaryNumbers&) const {
+    return x > C(0) ? C(0) : g * factor;
+  }
+};
 
 }  // namespace cuda
 }  // namespace oneflow_lite
