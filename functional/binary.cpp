@@ -208,7 +208,7 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
     const bool whole = exponent->kind() != Scalar::Kind::kFloat;
     const bool counts = IsFloating(x->dtype()) || (whole && x->dtype() != DType::kBool);
     if (e == 2 && counts) return Mul(*x, *x);
-    if (e == 3 && counts) {
+    if (e == 3 && counts && !IsFloating(x->dtype())) {
       OFL_ASSIGN_OR_RETURN(Tensor square, Mul(*x, *x));
       return Mul(square, *x);
     }

@@ -110,6 +110,7 @@ class CpuBinary final : public Binary {
   CpuBinary(const Spec& spec, BinaryLoop loop)
       : loop_(loop),
         dense_(FindDenseBinary(spec.op, spec.dtype)),
+        powers_(spec.op == BinaryOp::kPow),
         dtype_(spec.dtype),
         item_(static_cast<int64_t>(SizeOf(spec.dtype))),
         pass_(TypesOf(spec, ComputeType(spec.dtype))),
@@ -119,7 +120,7 @@ class CpuBinary final : public Binary {
 
   Status Launch(Stream&, const Elementwise<3>& g, const Operand& a, const Operand& b,
                 void* out) const override {
-    if (dense_) {
+    if (dense_ && (!powers_ || (a.data && !b.data && IsShortPower(b.number)))) {
       LaunchDense(g, a, b, out);
     } else {
       pass_.Run(g, {{{a.data, &a.number}, {b.data, &b.number}}}, out,
@@ -189,6 +190,7 @@ class CpuBinary final : public Binary {
 
   BinaryLoop loop_;
   DenseBinaryLoop dense_;
+  bool powers_;
   DType dtype_;
   int64_t item_;
   ChunkedPass<2> pass_, dense_pass_;

@@ -52,6 +52,17 @@ void CopySignLoop(int64_t n, const DenseOperand& a, const DenseOperand& b, void*
     StoreUpTo(hn::Or(hn::AndNot(sign, u), hn::And(sign, v)), d, out + i, count);
   });
 }
+// Of a number that IsShortPower takes.
+template <class T>
+void PowerLoop(int64_t n, const DenseOperand& a, const DenseOperand& b, void* out) {
+  const auto third = [](auto x, auto) OFL_SIMD_LAMBDA { return hn::Mul(hn::Mul(x, x), x); };
+  const auto fourth = [](auto x, auto) OFL_SIMD_LAMBDA {
+    const auto square = hn::Mul(x, x);
+    return hn::Mul(square, square);
+  };
+  if (b.number == 3) return Loop<T, decltype(third)>(n, a, b, out);
+  Loop<T, decltype(fourth)>(n, a, b, out);
+}
 template <class V>
 HWY_INLINE V PreluOf(V x, V weight) {
   const auto above = hn::Gt(x, hn::Zero(hn::DFromV<V>()));
@@ -82,6 +93,8 @@ DenseBinaryLoop FindDense(BinaryOp op, DType dtype) {
       return Of(dtype, OFL_FN(hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b)));
     case BinaryOp::kPrelu:
       return Of(dtype, OFL_FN(PreluOf(a, b)));
+    case BinaryOp::kPow:
+      return VisitFloating(dtype, []<class T>(Tag<T>) -> DenseBinaryLoop { return &PowerLoop<T>; });
     case BinaryOp::kCopySign:
       if (dtype == DType::kFloat16) return &CopySignLoop<float16>;
       return dtype == DType::kBFloat16 ? &CopySignLoop<bfloat16> : nullptr;

@@ -23,4 +23,10 @@ inline DenseOperand DenseNumber(DType dtype, const Scalar& number) {
   return {nullptr, v == v ? v : std::numeric_limits<double>::quiet_NaN()};
 }
 
+// Exponents that dense loops take: a product of few factors is as exact as the power.
+inline bool IsShortPower(const Scalar& exponent) {
+  const double e = exponent.to<double>();
+  return e == 3 || e == 4;
+}
+
 }  // namespace oneflow_lite

@@ -240,7 +240,7 @@ class CpuTernary final : public Ternary {
   CpuTernary(const Spec& spec, TernaryLoop loop)
       : loop_(loop),
         dense_(FindDenseTernary(spec.op, spec.dtype)),
-        bounds_(spec.op == TernaryOp::kClamp),
+        op_(spec.op),
         dtype_(spec.dtype),
         item_(static_cast<int64_t>(SizeOf(spec.dtype))),
         pass_(TypesOf(spec, ComputeType(spec.dtype))),
@@ -248,7 +248,7 @@ class CpuTernary final : public Ternary {
 
   Status Launch(Stream&, const Elementwise<4>& g, const Ternary::Operand (&operands)[3],
                 const TernaryNumbers& numbers, void* out) const override {
-    if (dense_ && (!bounds_ || AreBounds(operands[1], operands[2]))) {
+    if (dense_ && TakesDense(operands)) {
       LaunchDense(g, operands, DenseNumber(dtype_, numbers.v).number, out);
       return OkStatus();
     }
@@ -270,6 +270,12 @@ class CpuTernary final : public Ternary {
             .out = truth ? DType::kBool : spec.dtype};
   }
 
+  // Clamp's loop takes numbers as bounds, that of a power's slope a short exponent.
+  bool TakesDense(const Operand (&operands)[3]) const {
+    if (op_ == TernaryOp::kClamp) return AreBounds(operands[1], operands[2]);
+    if (op_ != TernaryOp::kPowSlopeA) return true;
+    return operands[1].data && !operands[2].data && IsShortPower(operands[2].number);
+  }
   // Numbers other than NaN.
   static bool AreBounds(const Operand& least, const Operand& most) {
     if (least.data || most.data) return false;
@@ -311,7 +317,7 @@ class CpuTernary final : public Ternary {
 
   TernaryLoop loop_;
   DenseTernaryLoop dense_;
-  bool bounds_;
+  TernaryOp op_;
   DType dtype_;
   int64_t item_;
   ChunkedPass<3> pass_, dense_pass_;

@@ -48,6 +48,20 @@ HWY_INLINE V LerpOf(D d, V a, V b, V w) {
   const auto near = hn::Lt(hn::Abs(w), hn::Set(d, hn::TFromD<D>(0.5)));
   return hn::IfThenElse(near, hn::MulAdd(w, way, a), hn::NegMulAdd(way, hn::Sub(one, w), b));
 }
+// g times the slope of x to the power of a number that IsShortPower takes.
+template <class T>
+void PowSlopeLoop(int64_t n, const DenseOperand (&in)[3], double number, void* out) {
+  const auto third = [](auto d, auto, auto g, auto x, auto) OFL_SIMD_LAMBDA {
+    const auto three = hn::Set(d, hn::TFromD<decltype(d)>(3));
+    return hn::Mul(g, hn::Mul(three, hn::Mul(x, x)));
+  };
+  const auto fourth = [](auto d, auto, auto g, auto x, auto) OFL_SIMD_LAMBDA {
+    const auto four = hn::Set(d, hn::TFromD<decltype(d)>(4));
+    return hn::Mul(g, hn::Mul(four, hn::Mul(hn::Mul(x, x), x)));
+  };
+  if (in[2].number == 3) return Loop<T, decltype(third)>(n, in, number, out);
+  Loop<T, decltype(fourth)>(n, in, number, out);
+}
 // Bounds that are no NaN; x stays if it is one.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V WithinOf(D, V x, V low, V high) {
@@ -72,6 +86,9 @@ DenseTernaryLoop FindDense(TernaryOp op, DType dtype) {
       return Of(dtype, OFL_FN(hn::Mul(hn::Mul(v, a), hn::Div(b, c))));
     case TernaryOp::kClamp:
       return Of(dtype, OFL_FN(WithinOf(d, a, b, c)));
+    case TernaryOp::kPowSlopeA:
+      return VisitFloating(dtype,
+                           []<class T>(Tag<T>) -> DenseTernaryLoop { return &PowSlopeLoop<T>; });
     case TernaryOp::kPreluSlopeA:
       return Of(dtype, OFL_FN(hn::IfThenElse(hn::Gt(b, hn::Zero(d)), a, hn::Mul(a, c))));
     case TernaryOp::kPreluSlopeB:

@@ -108,9 +108,15 @@ struct Minimum {
   }
 };
 struct Pow : LongInDouble {
-  __device__ float operator()(float a, float b) const { return fast::Pow(a, b); }
-  __device__ double operator()(double a, double b) const { return pow(a, b); }
-  __device__ float Narrow(float a, float b) const { return narrow::Pow(a, b); }
+  __device__ float operator()(float a, float b) const {
+    return b == 3.0f ? a * a * a : b == 4.0f ? (a * a) * (a * a) : fast::Pow(a, b);
+  }
+  __device__ double operator()(double a, double b) const {
+    return b == 3.0 ? a * a * a : b == 4.0 ? (a * a) * (a * a) : pow(a, b);
+  }
+  __device__ float Narrow(float a, float b) const {
+    return b == 3.0f ? a * a * a : b == 4.0f ? (a * a) * (a * a) : narrow::Pow(a, b);
+  }
   // Of integers by squaring, wrapping around.
   template <class C>
   __device__ C operator()(C a, C b) const {

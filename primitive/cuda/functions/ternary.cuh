@@ -93,7 +93,9 @@ struct IsClose {
 struct PowSlopeA {
   template <class C>
   __device__ C operator()(C g, C a, C b, const TernaryNumbers&) const {
-    return b == C(0) ? C(0) : g * (b * PowOf(a, b - C(1)));
+    if (b == C(0)) return C(0);
+    const C power = b == C(3) ? a * a : b == C(4) ? a * a * a : PowOf(a, b - C(1));
+    return g * (b * power);
   }
 };
 struct PowSlopeB {
