@@ -22,6 +22,7 @@ import test_global_head
 import test_global_ops
 import test_global_programs
 import test_global_training
+import test_global_views
 import test_parallel_gpt
 import test_pipeline
 import test_zero_optimizer
@@ -146,6 +147,18 @@ def test_bodies(pair, body):
                          ids=[p.__name__ for p in test_global_programs.PROGRAMS])  # fmt: skip
 def test_programs(pair, number):
     pair.run(test_global_programs.run_program, number, timeout=60)
+
+
+@pytest.mark.parametrize("grid", [LINE, GRIDS[0]], ids=["line", "grid"])
+def test_writes_into_views(pair, grid):
+    v = test_global_views
+    pair.run(v.write, grid, v.STATEMENTS + v.METHODS, v.INDICES[:-2:2], np.float64, timeout=90)
+    pair.run(v.write, grid, v.INTEGERS, v.INDICES[::3], np.int64, timeout=60)
+
+
+def test_gradients_through_views(pair):
+    v = test_global_views
+    pair.run(v.gradients, LINE, v.FOLLOWED, ["1:3", "..., 1:5:2", "4:4"], timeout=60)
 
 
 # Random numbers by the place in the whole: those of one process on the same device.
@@ -274,6 +287,11 @@ def test_pipelines(pair, kind):
     pair.run(test_pipeline.trained, LINE, kind, 11, 4, timeout=60)
 
 
+@pytest.mark.parametrize("kind", ["plain", "tied"])
+def test_a_scaler_in_a_pipeline(pair, kind):
+    pair.run(test_pipeline.scaled, LINE, kind, 1, timeout=60)
+
+
 # Captured steps.
 
 
@@ -371,6 +389,7 @@ def captured_first(rank):
 
 @only_cuda
 def test_ranks_are_connected_before_a_capture(pair):
+    pair.close()  # those that have met in other tests
     pair.run(captured_first, timeout=60)
     pair.close()  # the ranks were told that one failed
 
