@@ -27,9 +27,21 @@ class ArangeKernel final : public PrimitiveKernel<Arange> {
   }
 };
 
+class LinspaceKernel final : public PrimitiveKernel<Arange> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+  Status Launch(KernelContext& c) const override {
+    return primitive_->LaunchBetween(c.stream(), c.attr<int64_t>(0), c.attr<double>(1),
+                                     c.attr<double>(2), c.output(0).data());
+  }
+};
+
 OFL_REGISTER_KERNEL({.op = "full", .bind = BindByOutput<FillKernel<1>>});
 OFL_REGISTER_KERNEL({.op = "fill_", .strided_inputs = 0b1, .bind = BindByOutput<FillKernel<0>>});
 OFL_REGISTER_KERNEL({.op = "arange", .dtypes = kNumericSet, .bind = BindByOutput<ArangeKernel>});
+OFL_REGISTER_KERNEL({.op = "linspace",
+                     .dtypes = kNumericSet,
+                     .bind = BindByOutput<LinspaceKernel>});
 
 }  // namespace
 }  // namespace oneflow_lite

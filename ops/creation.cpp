@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// full, arange and fill_.
+// full, arange, linspace and fill_.
 #include "functional/creation.h"
 
 #include "oneflow_lite/core/error.h"
@@ -41,19 +41,30 @@ void DefineFull(OpDef& op) {
   };
 }
 
+// Of so many numbers (attribute 0) of a dtype (attribute 3).
+Status InferSequence(InferContext& c) {
+  OFL_RETURN_IF_ERROR(CheckSize(c, {c.attr<int64_t>(0)}));
+  if (c.attr<DType>(3) == DType::kBool) {
+    return UnsupportedDType(c.op(), "the result", DType::kBool, "an integer or a floating dtype");
+  }
+  c.SetOutput(0, Shape{c.attr<int64_t>(0)}, c.attr<DType>(3));
+  return OkStatus();
+}
+
 void DefineArange(OpDef& op) {
   op.Output("out").Attr("count", AttrType::kInt).Attr("start", AttrType::kScalar);
   op.Attr("step", AttrType::kScalar).Attr("dtype", AttrType::kDType);
   op.Attr("device", AttrType::kDevice, Device{});
   op.doc = "start + i * step for i in 0 .. count - 1.";
-  op.infer = [](InferContext& c) -> Status {
-    OFL_RETURN_IF_ERROR(CheckSize(c, {c.attr<int64_t>(0)}));
-    if (c.attr<DType>(3) == DType::kBool) {
-      return UnsupportedDType(c.op(), "the result", DType::kBool, "an integer or a floating dtype");
-    }
-    c.SetOutput(0, Shape{c.attr<int64_t>(0)}, c.attr<DType>(3));
-    return OkStatus();
-  };
+  op.infer = InferSequence;
+}
+
+void DefineLinspace(OpDef& op) {
+  op.Output("out").Attr("count", AttrType::kInt).Attr("start", AttrType::kFloat);
+  op.Attr("end", AttrType::kFloat).Attr("dtype", AttrType::kDType);
+  op.Attr("device", AttrType::kDevice, Device{});
+  op.doc = "count numbers from start to end, both included, equally far apart.";
+  op.infer = InferSequence;
 }
 
 void DefineFillInto(OpDef& op) {
@@ -75,6 +86,7 @@ void DefineFillInto(OpDef& op) {
 
 OFL_REGISTER_OP("full", DefineFull);
 OFL_REGISTER_OP("arange", DefineArange);
+OFL_REGISTER_OP("linspace", DefineLinspace);
 OFL_REGISTER_OP("fill_", DefineFillInto);
 
 }  // namespace

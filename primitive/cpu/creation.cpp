@@ -56,6 +56,19 @@ void FillSequence(int64_t begin, int64_t end, Scalar start, Scalar step, T* y) {
   }
 }
 
+// y[i] = from + (i - zero) step, for the half of the numbers that is counted from this end.
+template <class T>
+void FillHalf(int64_t begin, int64_t end, double from, double step, int64_t zero, T* y) {
+  for (int64_t i = begin; i < end; ++i) {
+    const double v = from + static_cast<double>(i - zero) * step;
+    if constexpr (std::is_integral_v<T>) {
+      y[i] = static_cast<T>(static_cast<int64_t>(v));
+    } else {
+      y[i] = static_cast<T>(static_cast<ComputeOf<T>>(v));
+    }
+  }
+}
+
 class CpuArange final : public Arange {
  public:
   explicit CpuArange(const Spec& spec) : dtype_(spec.dtype) {}
@@ -64,6 +77,18 @@ class CpuArange final : public Arange {
     ParallelFor(n, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       VisitAll(dtype_,
                [&]<class T>(Tag<T>) { FillSequence(begin, end, start, step, static_cast<T*>(y)); });
+    });
+    return OkStatus();
+  }
+  Status LaunchBetween(Stream&, int64_t n, double start, double end, void* y) const override {
+    const double step = (end - start) / static_cast<double>(std::max<int64_t>(1, n - 1));
+    const int64_t half = std::max<int64_t>(1, n / 2);
+    ParallelFor(n, kElementwiseGrain, [&](int64_t first, int64_t last) {
+      VisitAll(dtype_, [&]<class T>(Tag<T>) {
+        const int64_t middle = std::clamp(half, first, last);
+        FillHalf(first, middle, start, step, 0, static_cast<T*>(y));
+        FillHalf(middle, last, end, step, n - 1, static_cast<T*>(y));
+      });
     });
     return OkStatus();
   }

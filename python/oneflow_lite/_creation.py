@@ -15,6 +15,7 @@ from oneflow_lite._devices import common_shape
 from oneflow_lite._oneflow_lite import _C, Generator, Tensor, device, dtype
 
 _Device = device | str | int
+_linspace = _ext.op_function("linspace")
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = None) -> Tensor:
@@ -113,12 +114,9 @@ def linspace(
         start, end = math.trunc(start), math.trunc(end)
         for given in (start, end)[:steps]:
             _C.full([], given, dtype=dtype)  # refuses what does not fit
-    place = _C.arange(steps, dtype=_ext.float64, device=device)
-    step = (end - start) / max(1, steps - 1)
-    # From the nearer end, so that both are exact.
-    from_end = end - (steps - 1 - place) * step
-    values = _C.where(place < max(1, steps // 2), start + place * step, from_end)
-    return values.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
+    where = {} if device is None else {"device": _ext.device(device)}
+    values = _linspace(steps, float(start), float(end), dtype or _ext.float32, **where)
+    return values.requires_grad_(requires_grad)
 
 
 def logspace(

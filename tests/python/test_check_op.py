@@ -52,6 +52,7 @@ SAMPLES = {
         (X, tensor([[0, 2, 1, 0], [0, 0, 2, 2], [2, 1, 0, 1]], "int64"), DISTINCT, 0),
         (X, tensor([[0, 2, 1, 3], [1, 1, 1, 1]], "int64"), DISTINCT[:2], 1),
     ]),
+    "linspace": [(5, -1.5, 2.0, flow.float64, "cpu"), (1, 0.5, 2.0, flow.int64, "cpu")],
     **dict.fromkeys(["clamp", "clamp_"], [
         (DISTINCT, X - 2.1, X.relu() + 0.7),
         (DISTINCT, tensor(-1.0625, "float64"), tensor(2.0625, "float64")),

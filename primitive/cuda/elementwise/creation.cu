@@ -56,6 +56,38 @@ cudaError_t LaunchArange(int64_t n, const ArangeArguments& arguments, void* y,
   return ForPacks<kPackSize<T>>(n, ArangeRun<T>{arguments, static_cast<T*>(y)}, stream);
 }
 
+template <class T>
+struct LinspaceRun {
+  LinspaceArguments arguments;
+  T* y;
+
+  // Rounded after the product, too, as on the CPU: the fraction of an integer depends on it.
+  __device__ double At(int64_t i) const {
+    const bool near = i < arguments.half;
+    const auto steps = static_cast<double>(near ? i : i - arguments.last);
+    return __dadd_rn(near ? arguments.start : arguments.end, __dmul_rn(steps, arguments.step));
+  }
+  template <int N>
+  __device__ void Run(int64_t i) const {
+    Pack<T, N> p;
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      if constexpr (std::is_integral_v<T>) {
+        p.v[k] = static_cast<T>(static_cast<int64_t>(At(i + k)));
+      } else {
+        p.v[k] = ConvertTo<T>(At(i + k));
+      }
+    }
+    StorePack<N>(y + i, p);
+  }
+};
+
+template <class T>
+cudaError_t LaunchLinspace(int64_t n, const LinspaceArguments& arguments, void* y,
+                           cudaStream_t stream) {
+  return ForPacks<kPackSize<T>>(n, LinspaceRun<T>{arguments, static_cast<T*>(y)}, stream);
+}
+
 }  // namespace
 
 FillLauncher FindFill(DType dtype) {
@@ -74,6 +106,12 @@ FillLauncher FindFill(DType dtype) {
 ArangeLauncher FindArange(DType dtype) {
   return VisitDeviceAll<ArangeLauncher>(dtype, [](auto tag) -> ArangeLauncher {
     return &LaunchArange<typename decltype(tag)::type>;
+  });
+}
+
+LinspaceLauncher FindLinspace(DType dtype) {
+  return VisitDeviceNumeric<LinspaceLauncher>(dtype, [](auto tag) -> LinspaceLauncher {
+    return &LaunchLinspace<typename decltype(tag)::type>;
   });
 }
 

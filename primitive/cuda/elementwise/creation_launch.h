@@ -24,5 +24,14 @@ struct ArangeArguments {
 using ArangeLauncher = cudaError_t (*)(int64_t n, const ArangeArguments&, void* y, cudaStream_t);
 ArangeLauncher FindArange(DType dtype);
 
+// The first `half` of n numbers are counted from start, the others from end.
+struct LinspaceArguments {
+  double start, end, step;
+  int64_t half, last;
+};
+using LinspaceLauncher = cudaError_t (*)(int64_t n, const LinspaceArguments&, void* y,
+                                         cudaStream_t);
+LinspaceLauncher FindLinspace(DType dtype);
+
 }  // namespace cuda
 }  // namespace oneflow_lite
