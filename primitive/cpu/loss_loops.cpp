@@ -110,6 +110,26 @@ void HuberLoop(const LossChunk<C>& c, LossOrder, C* out) {
   });
 }
 
+// Of the rate x + a, or e^x if kLog; with b the value has Stirling's log t! besides.
+template <bool kLog, bool kSlope, class C>
+void PoissonLoop(const LossChunk<C>& c, LossOrder order, C* out) {
+  const hn::ScalableTag<C> d;
+  const auto one = Constant(d, 1), a = hn::Set(d, c.a);
+  ForEachVector(d, static_cast<size_t>(c.n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto x = LoadUpTo(d, c.x + i, count, one), t = LoadUpTo(d, c.t + i, count, one);
+    if constexpr (kLog) {
+      const auto rate = ExpOf(d, x);
+      StoreUpTo(hn::Sub(rate, kSlope ? t : hn::Mul(t, x)), d, out + i, count);
+    } else if constexpr (kSlope) {
+      StoreUpTo(hn::Sub(one, hn::Div(t, hn::Add(x, a))), d, out + i, count);
+    } else {
+      StoreUpTo(hn::NegMulAdd(t, LogOf(d, hn::Add(x, a)), x), d, out + i, count);
+    }
+  });
+  if (kSlope || c.b == 0) return;
+  for (int64_t i = 0; i < c.n; ++i) out[i] += loss::Stirling(order, c.t[i]);
+}
+
 template <class C>
 LossLoop<C> Find(LossKind kind, LossOrder order) {
   const bool slope = order == LossOrder::kX;
@@ -120,6 +140,12 @@ LossLoop<C> Find(LossKind kind, LossOrder order) {
   if (kind == LossKind::kSmoothL1) return slope ? nullptr : &HuberLoop<false, C>;
   if (kind == LossKind::kHuber) return slope ? nullptr : &HuberLoop<true, C>;
   if (kind == LossKind::kBce) return slope ? nullptr : &Loop<Bce, false, C>;
+  if (kind == LossKind::kPoissonNll) {
+    return slope ? &PoissonLoop<false, true, C> : &PoissonLoop<false, false, C>;
+  }
+  if (kind == LossKind::kPoissonNllLog) {
+    return slope ? &PoissonLoop<true, true, C> : &PoissonLoop<true, false, C>;
+  }
   if (kind == LossKind::kSoftMargin) {
     return slope ? &Loop<SoftMargin, true, C> : &Loop<SoftMargin, false, C>;
   }

@@ -23,3 +23,24 @@ def test_numbers_between_two_ends(dtype, n, device):
         assert near(got, want, dtype, device).all()
     else:
         np.testing.assert_array_equal(got, rounded(want, dtype))
+
+
+@pytest.mark.parametrize("log_input", [True, False])
+@pytest.mark.parametrize("full", [True, False])
+@pytest.mark.parametrize("n", [1, 15, 1025])
+def test_poisson_loss_on_vectors(log_input, full, n, device):
+    rng = np.random.default_rng(6)
+    x, t = rng.uniform(0.1, 3, n), np.floor(rng.uniform(0, 5, n))
+    rate = np.exp(x) if log_input else x + 1e-8
+    with np.errstate(divide="ignore", invalid="ignore"):
+        stirling = t * np.log(t) - t + 0.5 * np.log(2 * np.pi * t)
+    want = rate - t * np.log(rate) + np.where(full & (t > 1), stirling, 0)
+    want -= 0 if log_input else 1e-8
+    y = flow.tensor(x, device=device, requires_grad=True)
+    got = flow.nn.functional.poisson_nll_loss(
+        y, flow.tensor(t, device=device), log_input, full, reduction="none"
+    )
+    np.testing.assert_allclose(host(got), want, rtol=1e-12, atol=1e-12)
+    got.sum().backward()
+    slope = rate - t if log_input else 1 - t / rate
+    np.testing.assert_allclose(host(y.grad), slope, rtol=1e-12, atol=1e-12)
