@@ -196,6 +196,27 @@ StatusOr<Tensor> Named(const char* name, const Tensor& x, int64_t dim, const Ten
   return Reshape(hit, shape);
 }
 
+// Whether slices of a number are written instead of a mask of all being read: they are at most half
+// of the dim, and the number has no gradient to be counted once for a place that is named twice.
+bool FillsSlices(const Tensor& x, int64_t dim, const Tensor& index, const Operand& value) {
+  const Scalar* number = std::get_if<Scalar>(&value);
+  if (!number || !x.defined() || !index.defined() || GlobalOf(x)) return false;
+  const int64_t axis = dim < 0 ? dim + x.ndim() : dim;
+  if (axis < 0 || axis >= x.ndim() || index.numel() > x.shape()[axis] / 2) return false;
+  const bool fits = IsFloating(x.dtype()) || (x.dtype() != DType::kBool && !number->is_float());
+  return fits && CheckFits("", *number, x.dtype()).ok();
+}
+StatusOr<Tensor> FillSlices(const char* name, const Tensor& self, int64_t dim, const Tensor& index,
+                            const Operand& value) {
+  OFL_ASSIGN_OR_RETURN(const Slices s, SlicesOf(name, self, dim, index));
+  Shape shape = s.self.shape();
+  shape[static_cast<int>(s.axis)] = s.index.numel();
+  OFL_ASSIGN_OR_RETURN(Tensor number,
+                       Full(Dims{}, std::get<Scalar>(value), self.dtype(), self.device()));
+  OFL_ASSIGN_OR_RETURN(number, Expand(number, shape));
+  return CopySlices(name, self, dim, s.index, number);
+}
+
 }  // namespace
 
 StatusOr<Tensor> IndexAdd(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
@@ -217,11 +238,17 @@ StatusOr<Tensor> IndexCopyInto(const Tensor& self, int64_t dim, const Tensor& in
 }
 StatusOr<Tensor> IndexFill(const Tensor& x, int64_t dim, const Tensor& index,
                            const Operand& value) {
+  if (FillsSlices(x, dim, index, value)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor y, Clone(x));
+    return FillSlices("index_fill", y, dim, index, value);
+  }
   OFL_ASSIGN_OR_RETURN(const Tensor hit, Named("index_fill", x, dim, index));
   return MaskedFill(x, hit, value);
 }
 StatusOr<Tensor> IndexFillInto(const Tensor& self, int64_t dim, const Tensor& index,
                                const Operand& value) {
+  if (FillsSlices(self, dim, index, value))
+    return FillSlices("index_fill_", self, dim, index, value);
   OFL_ASSIGN_OR_RETURN(const Tensor hit, Named("index_fill_", self, dim, index));
   OFL_ASSIGN_OR_RETURN(const Tensor filled, MaskedFill(self, hit, value));
   return CopyInto(self, filled);

@@ -52,6 +52,10 @@ SAMPLES = {
         (X, tensor([[0, 2, 1, 0], [0, 0, 2, 2], [2, 1, 0, 1]], "int64"), DISTINCT, 0),
         (X, tensor([[0, 2, 1, 3], [1, 1, 1, 1]], "int64"), DISTINCT[:2], 1),
     ]),
+    "index_copy_": [
+        (X, tensor([2, -3], "int64"), DISTINCT[:2], 0),
+        (X, tensor([3, -3, 0], "int64"), DISTINCT[:, :3], 1),
+    ],
     "linspace": [(5, -1.5, 2.0, flow.float64, "cpu"), (1, 0.5, 2.0, flow.int64, "cpu")],
     **dict.fromkeys(["clamp", "clamp_"], [
         (DISTINCT, X - 2.1, X.relu() + 0.7),

@@ -44,3 +44,35 @@ def test_poisson_loss_on_vectors(log_input, full, n, device):
     got.sum().backward()
     slope = rate - t if log_input else 1 - t / rate
     np.testing.assert_allclose(host(y.grad), slope, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("places", [[], [2], [-1, 0, 2], [1, 1, -2], list(range(4)) * 3])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_a_number_in_a_few_slices(places, dim, device):
+    """Slices are written where there are few of them; else a mask of all chooses."""
+    x = np.random.default_rng(8).standard_normal((4, 5, 6))
+    at = flow.tensor(places, dtype=flow.int64, device=device)
+    want = x.copy()
+    np.moveaxis(want, dim, 0)[places] = 2.5
+    leaf = flow.tensor(x, device=device, requires_grad=True)
+    got = leaf.index_fill(dim, at, 2.5)
+    np.testing.assert_array_equal(host(got), want)
+    got.sum().backward()
+    np.testing.assert_array_equal(host(leaf.grad), (want == x).astype(float))
+    for t in (leaf.detach().clone(), leaf.detach().permute(2, 0, 1).contiguous().permute(1, 2, 0)):
+        assert t.index_fill_(dim, at, 2.5) is t
+        np.testing.assert_array_equal(host(t), want)
+
+
+def test_what_fills_slices_keeps_its_dtype_and_its_refusals():
+    at = flow.tensor([1])
+    x = flow.zeros(4, dtype=flow.int8)
+    assert x.index_fill(0, at, 7).tolist() == [0, 7, 0, 0]
+    with pytest.raises(OverflowError):
+        x.index_fill(0, at, 300)
+    with pytest.raises(IndexError, match=r"index_fill_\(\): index 5 is out of range \[-4, 3\]"):
+        x.index_fill_(0, flow.tensor([5]), 1)
+    value = flow.tensor(3.0, requires_grad=True)
+    y = flow.zeros(4).index_fill(0, flow.tensor([1, 1]), value)
+    y.sum().backward()
+    assert value.grad.item() == 1
