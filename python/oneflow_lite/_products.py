@@ -46,20 +46,53 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
     x1, x2 : Tensor
         ``[..., m, d]`` and ``[..., n, d]``; the result is ``[..., m, n]``.
     compute_mode : str
-        Means nothing: the differences are always taken, never a product of matrices.
+        Whether Euclidean distances (``p = 2``) of float32 and float64 come from a product of
+        matrices, ``|a|^2 + |b|^2 - 2 a b``, which loses the digits that rows near each other share:
+        ``"use_mm_for_euclid_dist_if_necessary"``, the default, where ``m`` or ``n`` is above 25;
+        ``"use_mm_for_euclid_dist"`` or ``"donot_use_mm_for_euclid_dist"``.
 
     Raises
     ------
     ShapeError
         Rows of different lengths.
+    ValueError
+        Another ``compute_mode``.
     """
+    if compute_mode not in _MODES:
+        raise ValueError(f'cdist(): compute_mode is "{compute_mode}", but it must be '
+                         + ", ".join(f'"{m}"' for m in _MODES if m))  # fmt: skip
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise _ext.ShapeError(f"cdist(): rows of shapes {list(x1.shape)} and {list(x2.shape)} do "
                               "not go together")  # fmt: skip
+    if p == 2 and x1.dtype == x2.dtype and x1.dtype in (_ext.float32, _ext.float64):
+        least = _MODES[compute_mode]
+        if x1.shape[-2] > least or x2.shape[-2] > least:
+            from oneflow_lite.amp.autocast_mode import without_autocast
+
+            with without_autocast():
+                return _by_products(x1, x2)
     differences = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     if p == math.inf and differences.requires_grad:
         return _longest(differences)
     return norm(differences, p, -1)
+
+
+# Products of matrices from so many rows on.
+_MODES = {"": 25, "use_mm_for_euclid_dist_if_necessary": 25, "use_mm_for_euclid_dist": -1,
+          "donot_use_mm_for_euclid_dist": math.inf}  # fmt: skip
+
+
+def _by_products(a: Tensor, b: Tensor) -> Tensor:
+    """The Euclidean distances, as one product of ``[-2 a, |a|^2, 1]`` and ``[b, 1, |b|^2]``."""
+    a_squares, b_squares = (a * a).sum(-1, keepdim=True), (b * b).sum(-1, keepdim=True)
+    left = _C.cat([a * -2, a_squares, _C.ones_like(a_squares)], -1)
+    right = _C.cat([b, _C.ones_like(b_squares), b_squares], -1)
+    squares = left @ right.transpose(-1, -2)
+    if not squares.requires_grad:
+        return squares.clamp_(min=0).sqrt_()
+    # The slope is 0 where the distance is.
+    nothing = squares <= 0
+    return _C.where(nothing, 0.0, _C.where(nothing, 1.0, squares).sqrt())
 
 
 def _longest(x: Tensor) -> Tensor:

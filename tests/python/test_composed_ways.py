@@ -76,3 +76,54 @@ def test_what_fills_slices_keeps_its_dtype_and_its_refusals():
     y = flow.zeros(4).index_fill(0, flow.tensor([1, 1]), value)
     y.sum().backward()
     assert value.grad.item() == 1
+
+
+def distances(a, b):
+    return np.sqrt(((a[..., :, None, :] - b[..., None, :, :]) ** 2).sum(-1))
+
+
+@pytest.mark.parametrize("rows", [(25, 25), (26, 3), (3, 26), (100, 70)])
+@pytest.mark.parametrize("dtype, bound", [("float64", 1e-13), ("float32", 1e-5)])
+def test_distances_by_products(rows, dtype, bound, device):
+    """From 26 rows on; of float16 never."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.standard_normal((2, n, 8)).astype(dtype) for n in rows)
+    x, y = (flow.tensor(v, device=device, requires_grad=True) for v in (a, b))
+    want = distances(a.astype(float), b.astype(float))
+    got = flow.cdist(x, y)
+    np.testing.assert_allclose(host(got), want, rtol=bound)
+    for mode in ("use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist"):
+        np.testing.assert_allclose(host(flow.cdist(x, y, compute_mode=mode)), want, rtol=bound)
+    g = rng.standard_normal(want.shape)
+    slopes = (g / want)[..., None] * (a[:, :, None] - b[:, None])
+    got.backward(flow.tensor(g.astype(dtype), device=device))
+    np.testing.assert_allclose(host(x.grad), slopes.sum(2), rtol=100 * bound, atol=100 * bound)
+    np.testing.assert_allclose(host(y.grad), -slopes.sum(1), rtol=100 * bound, atol=100 * bound)
+
+
+def test_distances_by_products_at_their_ends(device):
+    rows = flow.eye(30, 4, dtype=flow.float64, device=device).requires_grad_()
+    d = flow.cdist(rows, rows)  # many rows are the same: exactly 0, without a slope
+    assert host(d)[5, 6] == 0 and host(d)[0, 1] == np.sqrt(2)
+    d.sum().backward()
+    assert np.isfinite(host(rows.grad)).all()
+    missing = flow.full((30, 4), float("nan"), device=device)
+    for x in (missing, missing.clone().requires_grad_()):
+        assert flow.cdist(x, x).isnan().all()
+    half = flow.cdist(rows.detach().half() * 8, rows.detach().half() * 8)
+    np.testing.assert_allclose(host(half), 8 * host(d), rtol=1e-3)
+    none = flow.zeros(0, 4, device=device)
+    assert flow.cdist(none, flow.zeros(30, 4, device=device)).shape == (0, 30)
+    with pytest.raises(ValueError, match=r'cdist\(\): compute_mode is "fast", but it must be "use'):
+        flow.cdist(rows, rows, compute_mode="fast")
+
+
+def test_distances_under_autocast(device):
+    """They are no product of matrices to autocast, which would take 16 bits."""
+    a = np.random.default_rng(5).standard_normal((40, 8)).astype("float32")
+    x = flow.tensor(a, device=device)
+    with flow.autocast(device):
+        got = flow.cdist(x, x + 1)
+        product = x @ x.t()
+    assert got.dtype is flow.float32 and product.dtype is not flow.float32
+    np.testing.assert_allclose(host(got), distances(a.astype(float), a + 1.0), rtol=1e-4)
