@@ -12,7 +12,6 @@
 #include "functional/index.h"
 #include "functional/reduce.h"
 #include "functional/scan.h"
-#include "functional/searches.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
@@ -33,21 +32,13 @@ StatusOr<Tensor> Changes(const Tensor& items) {
   return items.ndim() > 1 ? Any(changes, Dims{1}) : changes;
 }
 
-// For each of n neighbours the number of its run.
-StatusOr<Tensor> RunOfEach(const Tensor& items) {
-  OFL_ASSIGN_OR_RETURN(Tensor changes, Changes(items));
-  OFL_ASSIGN_OR_RETURN(Tensor runs, CumSum(changes, 0));
-  OFL_ASSIGN_OR_RETURN(Tensor first, Zeros(Shape{1}, DType::kInt64, items.device()));
-  return Cat(TensorList{first, runs}, 0);
-}
-
 struct Runs {
   Tensor first;   // the place of each run's first item
   Tensor of;      // each item's run
   Tensor counts;  // each run's length
 };
 
-StatusOr<Runs> FindRuns(const char* name, const Tensor& items) {
+StatusOr<Runs> FindRuns(const Tensor& items) {
   const int64_t n = items.shape()[0];
   const Device device = items.device();
   if (n == 0) {
@@ -57,13 +48,17 @@ StatusOr<Runs> FindRuns(const char* name, const Tensor& items) {
     return Runs{none, of, counts};
   }
   Runs runs;
-  OFL_ASSIGN_OR_RETURN(runs.of, RunOfEach(items));
-  OFL_ASSIGN_OR_RETURN(Tensor last, Narrow(runs.of, 0, n - 1, 1));
-  OFL_ASSIGN_OR_RETURN(const int64_t most, ValueOf<int64_t>(name, last));
-  OFL_ASSIGN_OR_RETURN(Tensor numbers,
-                       Arange(Scalar(most + 1), {}, Scalar(1), DType::kInt64, device));
-  OFL_ASSIGN_OR_RETURN(runs.first, SearchSorted(runs.of, numbers));
-  OFL_ASSIGN_OR_RETURN(Tensor behind, SearchSorted(runs.of, numbers, /*right=*/true));
+  OFL_ASSIGN_OR_RETURN(const Tensor changes, Changes(items));
+  OFL_ASSIGN_OR_RETURN(const Tensor zero, Zeros(Shape{1}, DType::kInt64, device));
+  OFL_ASSIGN_OR_RETURN(const Tensor later_runs, CumSum(changes, 0));
+  OFL_ASSIGN_OR_RETURN(runs.of, Cat(TensorList{zero, later_runs}, 0));
+  // A run begins one behind each change, and ends where the next one begins.
+  OFL_ASSIGN_OR_RETURN(Tensor later, Argwhere(changes));
+  OFL_ASSIGN_OR_RETURN(later, Reshape(later, Shape{-1}));
+  OFL_ASSIGN_OR_RETURN(later, Add(later, Scalar(1)));
+  OFL_ASSIGN_OR_RETURN(runs.first, Cat(TensorList{zero, later}, 0));
+  OFL_ASSIGN_OR_RETURN(const Tensor end, Full(Dims{1}, Scalar(n), DType::kInt64, device));
+  OFL_ASSIGN_OR_RETURN(const Tensor behind, Cat(TensorList{later, end}, 0));
   OFL_ASSIGN_OR_RETURN(runs.counts, Sub(behind, runs.first));
   return runs;
 }
@@ -86,7 +81,7 @@ StatusOr<Tensor> Unsorted(const Tensor& of, const Tensor& order) {
   return ScatterInto(zeros, 0, order, of);
 }
 
-StatusOr<TensorList> UniqueElements(const char* name, const Tensor& x, bool consecutive) {
+StatusOr<TensorList> UniqueElements(const Tensor& x, bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x, Shape{-1}));
   Tensor order;
   if (!consecutive) {
@@ -94,7 +89,7 @@ StatusOr<TensorList> UniqueElements(const char* name, const Tensor& x, bool cons
     items = pair[0];
     order = pair[1];
   }
-  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(name, items));
+  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(items));
   OFL_ASSIGN_OR_RETURN(Tensor values, Gather(items, 0, runs.first));
   if (!consecutive) {
     OFL_ASSIGN_OR_RETURN(runs.of, Unsorted(runs.of, order));
@@ -188,8 +183,7 @@ StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
   return Cat(TensorList{first, others}, 0);
 }
 
-StatusOr<TensorList> UniqueSlices(const char* name, const Tensor& x, int64_t axis,
-                                  bool consecutive) {
+StatusOr<TensorList> UniqueSlices(const Tensor& x, int64_t axis, bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor rows, x.ndim() == 0 ? Unsqueeze(x, 0) : Movedim(x, {axis}, {0}));
   const int64_t n = rows.shape()[0];
   int64_t m = 1;
@@ -200,7 +194,7 @@ StatusOr<TensorList> UniqueSlices(const char* name, const Tensor& x, int64_t axi
     OFL_ASSIGN_OR_RETURN(order, OrderOfRows(rows));
     OFL_ASSIGN_OR_RETURN(rows, IndexSelect(rows, 0, order));
   }
-  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(name, rows));
+  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(rows));
   Tensor first = runs.first;
   if (!consecutive) {
     OFL_ASSIGN_OR_RETURN(first, Gather(order, 0, first));
@@ -238,9 +232,9 @@ StatusOr<TensorList> UniqueWithCounts(const Tensor& x, std::optional<int64_t> di
                                       bool consecutive) {
   const char* name = consecutive ? "unique_consecutive" : "unique";
   if (!x.defined()) return NotDefined(name, "input");
-  if (!dim) return UniqueElements(name, x.Detach(), consecutive);
+  if (!dim) return UniqueElements(x.Detach(), consecutive);
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, *dim, x));
-  return UniqueSlices(name, x.Detach(), axis, consecutive);
+  return UniqueSlices(x.Detach(), axis, consecutive);
 }
 
 OFL_REGISTER_FUNCTION(

@@ -127,3 +127,14 @@ def test_distances_under_autocast(device):
         product = x @ x.t()
     assert got.dtype is flow.float32 and product.dtype is not flow.float32
     np.testing.assert_allclose(host(got), distances(a.astype(float), a + 1.0), rtol=1e-4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 1000])
+def test_runs_and_their_lengths(n, device):
+    values = np.random.default_rng(7).integers(0, 3, n)
+    x = flow.tensor(values, device=device)
+    got, inverse, counts = flow.unique_consecutive(x, return_inverse=True, return_counts=True)
+    begins = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    np.testing.assert_array_equal(host(got), values[begins])
+    np.testing.assert_array_equal(host(counts), np.diff([*begins, n]))
+    np.testing.assert_array_equal(host(got)[host(inverse)], values)
