@@ -13,6 +13,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -127,8 +128,21 @@ StatusOr<Tensor> Kron(const Tensor& a, const Tensor& b) {
     of_b.insert(of_b.end(), {1, other});
     joined.push_back(size * other);
   }
-  OFL_ASSIGN_OR_RETURN(const Tensor x, Reshape(a, of_a));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Reshape(b, of_b));
+  OFL_ASSIGN_OR_RETURN(Tensor x, Reshape(a, of_a));
+  OFL_ASSIGN_OR_RETURN(Tensor y, Reshape(b, of_b));
+  // Where the last dim of b is short, so are the runs of the product: the last pair of dims is
+  // written out in either factor, if that is little beside the product.
+  constexpr int64_t kShort = 64;
+  const bool square = n >= 2 && !GlobalOf(a) && !GlobalOf(b);
+  if (square && of_b.back() < kShort && of_a[2 * n - 4] >= 4 && of_b[2 * n - 3] >= 2) {
+    Dims row_a = of_a, row_b = of_b;
+    row_a.back() = of_b.back();
+    row_b[2 * n - 2] = of_a[2 * n - 2];
+    OFL_ASSIGN_OR_RETURN(x, Expand(x, row_a));
+    OFL_ASSIGN_OR_RETURN(x, Contiguous(x));
+    OFL_ASSIGN_OR_RETURN(y, Expand(y, row_b));
+    OFL_ASSIGN_OR_RETURN(y, Contiguous(y));
+  }
   OFL_ASSIGN_OR_RETURN(const Tensor pairs, Mul(x, y));
   return Reshape(pairs, joined);
 }

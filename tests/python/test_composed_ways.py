@@ -138,3 +138,23 @@ def test_runs_and_their_lengths(n, device):
     np.testing.assert_array_equal(host(got), values[begins])
     np.testing.assert_array_equal(host(counts), np.diff([*begins, n]))
     np.testing.assert_array_equal(host(got)[host(inverse)], values)
+
+
+@pytest.mark.parametrize("shapes", [((64, 5), (3, 16)), ((6, 7), (2, 63)), ((4, 3), (2, 64)),
+                                    ((3, 5), (2, 2)), ((4, 5), (1, 2)), ((2, 5, 3), (3, 2, 2)),
+                                    ((0, 5), (3, 2)), ((5, 4), (2, 0))], ids=str)  # fmt: skip
+def test_kron_of_short_rows(shapes, device):
+    """Short rows of the second factor are written out where the first has four rows or more."""
+    a, b = (np.random.default_rng(1).standard_normal(s) for s in shapes)
+    x, y = (flow.tensor(v, device=device, requires_grad=True) for v in (a, b))
+    got = flow.kron(x, y)
+    np.testing.assert_array_equal(host(got), np.kron(a, b))
+    g = np.random.default_rng(2).standard_normal(got.shape)
+    got.backward(flow.tensor(g, device=device))
+    sizes = [n for d in range(a.ndim) for n in (a.shape[d], b.shape[d])]
+    parts = g.reshape(sizes)
+    odd, even = tuple(range(1, 2 * a.ndim, 2)), tuple(range(0, 2 * a.ndim, 2))
+    wide_a = a.reshape([n for d in range(a.ndim) for n in (a.shape[d], 1)])
+    wide_b = b.reshape([n for d in range(b.ndim) for n in (1, b.shape[d])])
+    np.testing.assert_allclose(host(x.grad), (parts * wide_b).sum(odd), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(host(y.grad), (parts * wide_a).sum(even), rtol=1e-12, atol=1e-12)
