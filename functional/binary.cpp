@@ -57,6 +57,7 @@ StatusOr<Tensor> ToTensor(absl::string_view op, const Operand& o, DType dtype) {
   if (const Tensor* t = std::get_if<Tensor>(&o)) return Cast(*t, dtype);
   const Scalar& number = std::get<Scalar>(o);
   OFL_ASSIGN_OR_RETURN(Tensor scalar, Tensor::Empty(Shape{}, dtype, Device{}));
+  scalar.impl()->wrapped_number = true;
   const bool fits = VisitAll(dtype, [&]<class T>(Tag<T>) {
     if (!number.fits<T>()) return false;
     *scalar.data<T>() = number.to<T>();

@@ -299,7 +299,7 @@ void DefineTernary(OpDef& op) {
   op.sbp = BroadcastSignatures;
   op.sbp_text = kBroadcastSbpText;
   op.save = [](const Attrs&, Needs needs) {
-    SavePlan plan;
+    SavePlan plan{.keep_numbers = true};  // the weight of lerp, the alpha of add
     for (int i = 0; i < 3; ++i) {
       if (needs & Bit(i)) plan.inputs |= entry.saved[i];
     }

@@ -96,6 +96,7 @@ class OFL_API TensorImpl : public RefCounted {
   int64_t numel;
   DType dtype;
   bool contiguous;
+  bool wrapped_number = false;  // made of a number that was given as an operand, for one call
   std::unique_ptr<AutogradMetaBase> autograd;
   std::shared_ptr<const GlobalSpec> global_spec;
   std::atomic<void*> py_object{nullptr};  // the binding's: the same tensor is the same object

@@ -38,6 +38,10 @@ class OpNode final : public Node {
     for (size_t i = 0; i < saved_inputs_; ++i) {
       if (!(plan_.inputs >> (i & 63) & 1) || !inputs[i].defined()) continue;
       Tensor t = inputs[i];
+      if (plan_.keep_numbers && t.impl()->wrapped_number) {
+        saved_.Set(i, SavedTensor::Number(t));
+        continue;
+      }
       if (i == 0 && op_.mutates()) {
         OFL_ASSIGN_OR_RETURN(t, autograd::CloneTensor(t));
       }

@@ -103,6 +103,9 @@ struct Geometry {
 struct SavePlan {
   uint64_t inputs = 0;
   uint64_t outputs = 0;
+  // An input that was given as a number (TensorImpl::wrapped_number) is kept as an attribute is: no
+  // pass frees it, so that a second backward may run where no tensor was saved.
+  bool keep_numbers = false;
 };
 
 // Work of one call: bytes that must move at least, and floating-point operations.

@@ -45,6 +45,14 @@ StatusOr<SavedTensor> SavedTensor::Save(const Tensor& t, bool is_output, uint32_
   return saved;
 }
 
+SavedTensor SavedTensor::Number(const Tensor& t) {
+  SavedTensor saved;
+  saved.data_ = t;
+  saved.version_ = t.version();
+  saved.is_number_ = true;
+  return saved;
+}
+
 StatusOr<Tensor> SavedTensor::Unpack(Node* owner, const std::string& op) const {
   Tensor t;
   if (packed_) {
@@ -94,8 +102,8 @@ StatusOr<TensorList> SavedTensors::Unpack(Node* owner, const std::string& op) co
 void SavedTensors::Free() {
   List gone;  // goes after the lock
   std::lock_guard lock(mutex_);
-  const auto defined = [](const SavedTensor& saved) { return saved.defined(); };
-  if (std::none_of(list_.begin(), list_.end(), defined)) return;  // then nothing will be missed
+  const auto goes = [](const SavedTensor& saved) { return saved.defined() && !saved.is_number(); };
+  if (std::none_of(list_.begin(), list_.end(), goes)) return;  // then nothing will be missed
   gone.swap(list_);
   freed_ = true;
 }

@@ -34,10 +34,13 @@ class OFL_API SavedTensor {
   SavedTensor() = default;
   // is_output: t is output output_nr of the node that saves it.
   static StatusOr<SavedTensor> Save(const Tensor& t, bool is_output, uint32_t output_nr = 0);
+  // A number of the call, which is no saved tensor to hooks and stays where those are freed.
+  static SavedTensor Number(const Tensor& t);
   // The tensor with its history; `owner` is the saving node. RuntimeError where it was changed in
   // place since.
   StatusOr<Tensor> Unpack(Node* owner, const std::string& op) const;
   bool defined() const { return data_.defined() || packed_; }
+  bool is_number() const { return is_number_; }
   void VisitOwned(OwnedWalk& walk) const;
 
  private:
@@ -52,6 +55,7 @@ class OFL_API SavedTensor {
   uint32_t version_ = 0;
   uint32_t output_nr_ = 0;
   bool is_output_ = false;
+  bool is_number_ = false;
   std::shared_ptr<const Packed> packed_;
 };
 
@@ -65,6 +69,7 @@ class OFL_API SavedTensors {
 
   // Undefined where nothing was set. RuntimeError where something was, and was freed.
   StatusOr<TensorList> Unpack(Node* owner, const std::string& op) const;
+  // Where there is more than numbers.
   void Free();
   // Precondition: nothing else uses the node.
   void VisitOwned(OwnedWalk& walk) const;

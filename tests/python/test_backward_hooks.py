@@ -216,6 +216,11 @@ def pieces(x):
         "mean": x.mean(), "sum": x.sum(0), "clone": x.clone(),
         "float": x.float(), "cumsum": x.cumsum(0), "split": x.split(2)[0],
         "zeroed": (x + 1).zero_(),
+        # Of these, the number alone.
+        "add alpha": flow.ones(4).add(x, alpha=3), "sub alpha": x.sub(x, alpha=0.5),
+        "add_ alpha": flow.ones(4).add_(x, alpha=3), "lerp": x.lerp(flow.zeros(4), 0.25),
+        "lerp to": flow.ones(4).lerp(x, 0.25), "lerp_": (x + 1).lerp_(x, 0.25),
+        "lerp of float16": x.half().lerp(flow.ones(4).half(), 0.25),
     }  # fmt: skip
 
 
@@ -237,6 +242,32 @@ def test_a_second_backward_where_something_was_saved():
         loss.backward()
     with pytest.raises(RuntimeError, match="second time"):
         flow.autograd.grad(loss, x)
+
+
+@pytest.mark.parametrize("weight", [flow.tensor(0.5), flow.full((2,), 0.5)])
+def test_a_weight_that_is_a_tensor_is_freed(weight):
+    x, y = leaf(), leaf()
+    loss = x.lerp(y, weight).sum()
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time.*retain_graph=True"):
+        loss.backward()
+
+
+def test_a_number_is_freed_with_the_tensors_beside_it():
+    x, y = leaf(), leaf()
+    loss = flow.addcmul(x, y, 3.0).sum() + flow.addcmul(x, y, x).sum()
+    loss.backward()
+    with pytest.raises(RuntimeError, match="addcmul.*second time"):
+        loss.backward()
+
+
+def test_a_number_is_no_saved_tensor_to_hooks():
+    packed = []
+    with flow.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        x = leaf()
+        loss = (x.lerp(flow.zeros_like(x), 0.25) + x.sub(x, alpha=3)).sum()
+    loss.backward()
+    assert packed == [] and x.grad.tolist() == [-1.25] * x.numel()
 
 
 def test_a_function_that_saved_nothing_runs_again():
