@@ -16,8 +16,12 @@
 namespace oneflow_lite::functional {
 namespace {
 
-double CorrectionOf(bool unbiased, std::optional<double> correction) {
-  return correction.value_or(unbiased ? 1 : 0);
+// Over all elements at most their number n, as in PyTorch: the gradient then divides by n - n = 0.
+double CorrectionOf(const Tensor& x, const std::optional<Dims>& dims, bool unbiased,
+                    std::optional<double> correction) {
+  const double asked = correction.value_or(unbiased ? 1 : 0);
+  const bool whole = !dims || dims->empty() || x.ndim() == 0;
+  return whole ? std::min(asked, static_cast<double>(x.numel())) : asked;
 }
 
 StatusOr<Tensor> CallSpread(const char* name, const OpExpr& op, const Tensor& x,
@@ -37,25 +41,27 @@ StatusOr<TensorList> CallSpreadAndMean(const char* name, const OpExpr& op, const
 StatusOr<Tensor> Var(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
                      std::optional<double> correction) {
   static const OpExpr& op = ReduceExpr("var", {"out"}, {"correction"});
-  return CallSpread("var", op, x, dims, keepdim, CorrectionOf(unbiased, correction));
+  return CallSpread("var", op, x, dims, keepdim, CorrectionOf(x, dims, unbiased, correction));
 }
 
 StatusOr<Tensor> Std(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
                      std::optional<double> correction) {
   static const OpExpr& op = ReduceExpr("std", {"out"}, {"correction"});
-  return CallSpread("std", op, x, dims, keepdim, CorrectionOf(unbiased, correction));
+  return CallSpread("std", op, x, dims, keepdim, CorrectionOf(x, dims, unbiased, correction));
 }
 
 StatusOr<TensorList> VarMean(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
                              std::optional<double> correction) {
   static const OpExpr& op = ReduceExpr("var_mean", {"var", "mean"}, {"correction"});
-  return CallSpreadAndMean("var_mean", op, x, dims, keepdim, CorrectionOf(unbiased, correction));
+  return CallSpreadAndMean("var_mean", op, x, dims, keepdim,
+                           CorrectionOf(x, dims, unbiased, correction));
 }
 
 StatusOr<TensorList> StdMean(const Tensor& x, std::optional<Dims> dims, bool unbiased, bool keepdim,
                              std::optional<double> correction) {
   static const OpExpr& op = ReduceExpr("std_mean", {"std", "mean"}, {"correction"});
-  return CallSpreadAndMean("std_mean", op, x, dims, keepdim, CorrectionOf(unbiased, correction));
+  return CallSpreadAndMean("std_mean", op, x, dims, keepdim,
+                           CorrectionOf(x, dims, unbiased, correction));
 }
 
 StatusOr<Tensor> VectorNorm(const Tensor& input, double p, std::optional<Dims> dims, bool keepdim,

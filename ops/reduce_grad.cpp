@@ -302,8 +302,8 @@ namespace {
 Status SpreadGrad(GradContext& c, bool root) {
   const Tensor& x = c.input(0);
   const double n = TermsOf(x.shape(), DimsOf(c));
-  const double freedom = std::max(0.0, n - c.attr<double>(kNumber));
-  const double factor = (root ? 1.0 : 2.0) / freedom;
+  // Negative where the correction exceeds n, though the variance is then over 0: as in PyTorch.
+  const double factor = (root ? 1.0 : 2.0) / (n - c.attr<double>(kNumber));
   Term sum;
   if (c.grad(0).defined()) {
     OFL_ASSIGN_OR_RETURN(Tensor g, Arrived(c));

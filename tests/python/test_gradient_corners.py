@@ -265,6 +265,28 @@ def test_the_gradient_of_a_variance_without_freedom(name, dim):
     np.testing.assert_array_equal(host(x.grad)[0], want)
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
+def test_the_gradient_of_a_variance_whose_correction_exceeds_n(name, create_graph):
+    """PyTorch's: along dims it divides by n - correction as it is, over all elements by 0."""
+
+    def gradient(values, dim, correction):
+        x = leaf(values)
+        y = getattr(flow, name)(x, dim, correction=correction)
+        y = y[0] if isinstance(y, tuple) else y
+        return host(grad(y.sum(), x, create_graph=create_graph)[0])[0]
+
+    one, two = gradient([[2.0]], 1, 2), gradient([[1.0, 3.0]], 1, 3)
+    if name.startswith("var"):
+        assert one.item() == 0 and math.copysign(1, one.item()) == -1
+        np.testing.assert_array_equal(two, [2, -2])
+    else:  # over the root, which is NaN and infinite
+        assert math.isnan(one.item())
+        np.testing.assert_array_equal(two, [0, 0])
+    assert math.isnan(gradient([[2.0]], None, 2).item())
+    np.testing.assert_array_equal(gradient([[1.0, 3.0]], None, 3), gradient([[1.0, 3.0]], None, 2))
+
+
 # ---------------------------------------------------------------------------------------------
 # Copies that share memory.
 
