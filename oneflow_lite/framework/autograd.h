@@ -100,6 +100,9 @@ OFL_API bool RequiresGrad(const Tensor& t);
 OFL_API Status SetRequiresGrad(const Tensor& t, bool value);
 OFL_API bool IsLeaf(const Tensor& t);
 OFL_API Tensor Grad(const Tensor& t);
+// What the binding left in py_object of t's .grad, if nothing else holds that tensor; else null.
+// Safe while other threads use t.
+OFL_API void* SlotOfOwnedGrad(const TensorImpl& t);
 // ShapeError / DTypeError / RuntimeError where grad does not go with t; undefined clears it.
 OFL_API Status SetGrad(const Tensor& t, Tensor grad);
 OFL_API Ref<Node> GradFn(const Tensor& t);

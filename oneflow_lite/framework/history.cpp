@@ -15,7 +15,7 @@ namespace {
 
 std::mutex accumulators_mutex;     // guards AutogradMeta::accumulator
 std::recursive_mutex grads_mutex;  // guards the adding into .grad
-std::mutex slots_mutex;            // guards .grad itself, and is held for no call
+std::mutex slots_mutex;            // guards .grad itself and where it is; is held for no call
 
 // A gradient may be read or cleared by one thread while another one's pass replaces it.
 Tensor ReadSlot(const Tensor& slot) {
@@ -103,12 +103,12 @@ Status NotLeafFloat(const char* what, const Tensor& t) {
 
 // Leaves the gradient of a non-leaf in its slot: the one after all hooks, those to come too.
 void Retain(AutogradMeta* meta, Tensor so_far) {
-  meta->retained = std::make_shared<Tensor>(std::move(so_far));
+  auto retained = std::make_shared<Tensor>(std::move(so_far));
   Hook hook;
-  hook.tensor = meta->retained;
+  hook.tensor = retained;
   hook.slot = meta->output_nr;
   hook.last = true;
-  hook.call = [slot = meta->retained.get()](const Tensor& g) -> StatusOr<Tensor> {
+  hook.call = [slot = retained.get()](const Tensor& g) -> StatusOr<Tensor> {
     Tensor sum = ReadSlot(*slot);
     if (sum.defined()) {
       OFL_ASSIGN_OR_RETURN(sum, AddTensors(sum, g));
@@ -118,6 +118,10 @@ void Retain(AutogradMeta* meta, Tensor so_far) {
     ReplaceSlot(slot, std::move(sum));
     return Tensor();
   };
+  {
+    std::lock_guard lock(slots_mutex);
+    std::swap(meta->retained, retained);
+  }
   meta->grad_fn->hooks.Add(std::move(hook));
 }
 
@@ -162,6 +166,15 @@ Tensor Grad(const Tensor& t) {
   const AutogradMeta* meta = Find(t);
   if (!meta) return Tensor();
   return ReadSlot(meta->retained ? *meta->retained : meta->grad);
+}
+
+void* SlotOfOwnedGrad(const TensorImpl& t) {
+  std::lock_guard lock(slots_mutex);
+  const auto* meta = static_cast<const AutogradMeta*>(t.autograd.get());
+  if (!meta) return nullptr;
+  const Tensor& grad = meta->retained ? *meta->retained : meta->grad;
+  const bool owned = grad.defined() && grad.impl()->use_count() == 1;
+  return owned ? grad.impl()->py_object.load(std::memory_order_relaxed) : nullptr;
 }
 
 Status SetGrad(const Tensor& t, Tensor grad) {

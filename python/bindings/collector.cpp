@@ -2,9 +2,10 @@
 #include "python/bindings/collector.h"
 
 #include <unordered_set>
+#include <utility>
 
 #include "oneflow_lite/framework/owned.h"
-#include "python/bindings/tensor_object.h"
+#include "python/bindings/parked.h"
 #include "python/bindings/throwing.h"
 
 namespace oneflow_lite::python {
@@ -18,11 +19,19 @@ void ReleaseFromGraph(PyObject* p) {
   ReleaseLater(p);
 }
 
+// A parked object has one reference, its tensor's. So a count, which has a number from 1 on, visits
+// it once, be it in the walk or as the .grad of another parked one.
+int VisitParked(ParkedObject* p, uint64_t count, visitproc visit, void* arg) {
+  if (count != 0 && std::exchange(p->reported, count) == count) return 0;
+  return visit(reinterpret_cast<PyObject*>(p), arg);
+}
+
 class Collector final : public OwnedWalk {
  public:
+  // count: its number while the collector counts, else 0.
   template <class Start>
-  int Visit(Start& start, visitproc visit, void* arg) {
-    visit_ = visit, arg_ = arg, result_ = 0;
+  int Visit(Start& start, uint64_t count, visitproc visit, void* arg) {
+    count_ = count, visit_ = visit, arg_ = arg, result_ = 0;
     From(start);
     return result_;
   }
@@ -34,9 +43,11 @@ class Collector final : public OwnedWalk {
     result_ = visit_(static_cast<PyObject*>(object.get()), arg_);
   }
   void OnSlot(void* py_object) override {
-    if (result_ == 0) result_ = VisitParked(py_object, visit_, arg_);
+    if (result_ != 0 || !IsParked(py_object)) return;
+    result_ = VisitParked(AsParked(py_object), count_, visit_, arg_);
   }
 
+  uint64_t count_ = 0;
   visitproc visit_ = nullptr;
   void* arg_ = nullptr;
   int result_ = 0;
@@ -57,23 +68,55 @@ class Collection {
   // start: a tensor or a node, or null where there is nothing to visit.
   template <class Start>
   int Visit(PyObject* object, Start* start, visitproc visit, void* arg) {
-    const bool counts = arg == object;
-    if (!start && !counts) return 0;
-    if (!counts && !collection_lasts) return Collector().Visit(*start, visit, arg);
-    const bool goes_on = collection_lasts && counts == counts_ &&
-                         (counts || (visit == visit_ && arg == arg_)) &&
-                         objects_.insert(object).second;
-    if (!goes_on) {
-      if (counts) walk_ = Collector();
-      if (!counts) walk_.Repeat();
-      objects_ = std::unordered_set<PyObject*>{object};  // without the buckets of a larger one
+    if (!start && arg != object) return 0;
+    const auto is_first = [&] { return objects_.insert(object).second; };
+    const Phase phase = PhaseOf(arg == object, visit, arg, is_first);
+    if (phase == Phase::kAlone) return Collector().Visit(*start, 0, visit, arg);
+    return start ? walk_.Visit(*start, phase == Phase::kCount ? count_ : 0, visit, arg) : 0;
+  }
+
+  // Other threads may use the tensors, so these are not walked: the count asks for each .grad once,
+  // and the traversal of what is alive repeats the answer. A thread that can reach a tensor here
+  // counts a reference to one on the way, whose parked object therefore is alive.
+  int VisitGrad(ParkedObject* p, visitproc visit, void* arg) {
+    const bool counts = arg == p;
+    const auto is_first = [&] { return !counts || p->counted != count_; };
+    switch (PhaseOf(counts, visit, arg, is_first)) {
+      case Phase::kCount:
+        p->grad = ParkedGradOf(p);
+        p->counted = count_;
+        return p->grad ? VisitParked(p->grad, count_, visit, arg) : 0;
+      case Phase::kRepeat:
+        return p->grad && p->counted == count_ ? VisitParked(p->grad, 0, visit, arg) : 0;
+      default:
+        return 0;
     }
-    counts_ = counts, visit_ = visit, arg_ = arg, collection_lasts = true;
-    return start ? walk_.Visit(*start, visit, arg) : 0;
   }
 
  private:
+  enum class Phase { kAlone, kCount, kRepeat };
+
+  // is_first: whether the object was not met in this phase yet.
+  template <class IsFirst>
+  Phase PhaseOf(bool counts, visitproc visit, void* arg, IsFirst is_first) {
+    if (!counts && !collection_lasts) return Phase::kAlone;
+    const bool goes_on = collection_lasts && counts == counts_ &&
+                         (counts || (visit == visit_ && arg == arg_)) && is_first();
+    if (!goes_on && counts) {
+      walk_ = Collector();
+      ++count_;
+    }
+    if (!goes_on && !counts) walk_.Repeat();
+    if (!goes_on) {
+      objects_ = std::unordered_set<PyObject*>();  // without the buckets of a larger one
+      is_first();
+    }
+    counts_ = counts, visit_ = visit, arg_ = arg, collection_lasts = true;
+    return counts ? Phase::kCount : Phase::kRepeat;
+  }
+
   Collector walk_;
+  uint64_t count_ = 0;                     // the number of the last count
   std::unordered_set<PyObject*> objects_;  // traversed for `visit_` and `arg_`
   bool counts_ = false;
   visitproc visit_ = nullptr;
@@ -111,6 +154,10 @@ int VisitGraph(PyObject* object, const Tensor& t, visitproc visit, void* arg) {
 }
 int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg) {
   return Visit(object, &node, visit, arg);
+}
+
+int VisitParkedGrad(ParkedObject* p, visitproc visit, void* arg) {
+  return LastCollection().VisitGrad(p, visit, arg);
 }
 
 void AddCollector() {

@@ -11,6 +11,8 @@
 
 namespace oneflow_lite::python {
 
+struct ParkedObject;  // parked.h
+
 // An object that a graph keeps and the collector shall see there.
 SharedObject ShareInGraph(PyObject* borrowed);
 // The same for an object that hangs on a tensor otherwise: how many of these there are.
@@ -22,6 +24,9 @@ void CountInGraph(int change);
 // a thread may hold while it waits for the interpreter's; owned.h says why none is needed.
 int VisitGraph(PyObject* object, const Tensor& t, visitproc visit, void* arg);
 int VisitGraph(PyObject* object, Node& node, visitproc visit, void* arg);
+// In the traversal of what is parked for a tensor: visits what is parked for its .grad, if nothing
+// else holds that tensor. Each of them then keeps the next alive, as the tensors do.
+int VisitParkedGrad(ParkedObject* p, visitproc visit, void* arg);
 
 // Once a process: hears of each collection's start and stop (gc.callbacks).
 void AddCollector();

@@ -7,35 +7,15 @@
 #include <new>
 #include <vector>
 
+#include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/collector.h"
+#include "python/bindings/parked.h"
 
 namespace oneflow_lite::python {
 
 PyTypeObject* tensor_type = nullptr;
 
 namespace {
-
-// What stays with a tensor whose object has gone: a tagged pointer to it is in the slot.
-struct Parked {
-  PyTypeObject* type;
-  PyObject* dict;  // null where there is none
-};
-constexpr uintptr_t kParkedTag = 1;
-
-bool IsParked(void* slot) { return reinterpret_cast<uintptr_t>(slot) & kParkedTag; }
-Parked* AsParked(void* slot) {
-  return reinterpret_cast<Parked*>(reinterpret_cast<uintptr_t>(slot) & ~kParkedTag);
-}
-
-// A tensor went while its object's belongings were parked with it.
-void ReleaseParked(void* slot) {
-  if (!IsParked(slot)) return;
-  Parked* parked = AsParked(slot);
-  CountInGraph(-1);
-  ReleaseLater(reinterpret_cast<PyObject*>(parked->type));
-  if (parked->dict) ReleaseLater(parked->dict);
-  delete parked;
-}
 
 // Memory of dead tensors of the plain type, ready for the next: most live for one expression.
 constexpr int kMaxFree = 128;
@@ -86,18 +66,26 @@ inline PyObject* NewUnlessWrapped(PyTypeObject* type, const Tensor& t, void* slo
   return *fresh ? reinterpret_cast<PyObject*>(self) : WrappedMeanwhile(self, t);
 }
 
-PyObject* Unpark(Tensor&& t, void* slot) {
-  const PyRef type = PyRef::Borrow(reinterpret_cast<PyObject*>(AsParked(slot)->type));
+PyObject* WrapParked(Tensor&& t, void* slot) {
+  const PyRef parked = PyRef::Borrow(reinterpret_cast<PyObject*>(AsParked(slot)));
   bool fresh = false;
-  PyObject* object = NewUnlessWrapped(reinterpret_cast<PyTypeObject*>(type.get()), t, slot, &fresh);
+  PyObject* object = NewUnlessWrapped(AsParked(slot)->type, t, slot, &fresh);
   if (!fresh) return object;
-  Parked* parked = AsParked(slot);
   auto* self = reinterpret_cast<TensorObject*>(object);
-  self->dict = parked->dict;
-  CountInGraph(-1);
-  Py_DECREF(parked->type);
-  delete parked;
+  self->dict = Unpark(slot);
   return Attach(self, std::move(t));
+}
+
+// What C++ holds of a tensor whose object goes.
+void Leave(TensorObject* self, PyTypeObject* type) {
+  TensorImpl* impl = self->tensor.impl();
+  // From here on the tensor has no object, so that code run below cannot meet this one.
+  impl->py_object.store(nullptr, std::memory_order_relaxed);
+  if (impl->use_count() == 1) return;
+  const bool has_attributes = self->dict && PyDict_GET_SIZE(self->dict) > 0;
+  const bool has_grad = impl->autograd && autograd::Grad(self->tensor).defined();
+  if (!has_attributes && !has_grad && type == tensor_type) return;
+  Park(self->tensor, type, std::exchange(self->dict, nullptr), has_grad);
 }
 
 void Dealloc(PyObject* o) {
@@ -105,18 +93,7 @@ void Dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   PyObject_GC_UnTrack(o);
   EndCollection();
-  if (TensorImpl* impl = self->tensor.impl()) {
-    void* slot = nullptr;
-    const bool has_attributes = self->dict && PyDict_GET_SIZE(self->dict) > 0;
-    if (impl->use_count() > 1 && (has_attributes || type != tensor_type)) {
-      Py_INCREF(type);
-      CountInGraph(1);
-      auto* parked = new Parked{type, std::exchange(self->dict, nullptr)};
-      slot = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(parked) | kParkedTag);
-    }
-    // From here on the tensor has no object, so that code run below cannot meet this one.
-    impl->py_object.store(slot, std::memory_order_relaxed);
-  }
+  if (self->tensor.defined()) Leave(self, type);
   if (self->weakrefs) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
   self->tensor.~Tensor();
@@ -161,18 +138,10 @@ constexpr char kDoc[] =
 
 }  // namespace
 
-int VisitParked(void* py_object, visitproc visit, void* arg) {
-  if (!IsParked(py_object)) return 0;
-  Parked* parked = AsParked(py_object);
-  Py_VISIT(parked->type);
-  Py_VISIT(parked->dict);
-  return 0;
-}
-
 PyObject* Wrap(Tensor t) {
   if (!t.defined()) Py_RETURN_NONE;
   if (void* slot = t.impl()->py_object.load(std::memory_order_relaxed)) {
-    if (IsParked(slot)) return Unpark(std::move(t), slot);
+    if (IsParked(slot)) return WrapParked(std::move(t), slot);
     Py_INCREF(static_cast<PyObject*>(slot));
     return static_cast<PyObject*>(slot);
   }
@@ -186,7 +155,7 @@ PyObject* WrapAs(PyTypeObject* type, Tensor&& t) {
 }
 
 bool AddTensorType(PyObject* module, PyMethodDef* function_methods) {
-  TensorImpl::release_py_object = &ReleaseParked;
+  if (!AddParkedType()) return false;
   static auto* methods = new std::vector<PyMethodDef>;
   for (PyMethodDef* list : {tensor_methods, autograd_methods, numpy_methods, dlpack_methods,
                             pickle_methods, function_methods}) {

@@ -3,8 +3,8 @@
 // The Python type Tensor. An object holds one counted handle; the tensor points back to its object,
 // so that the same tensor is the same object. Where C++ holds a tensor longer than Python does (as
 // the base of a view, as saved for backward), the object goes, but its class and attributes stay
-// with the tensor and are put on again when Python sees it next; weak references and the id do not
-// last that long.
+// with the tensor (parked.h) and are put on again when Python sees it next; weak references and the
+// id do not last that long.
 #pragma once
 
 #include "oneflow_lite/core/tensor.h"
@@ -50,7 +50,5 @@ extern PyType_Slot number_slots[];
 extern PyType_Slot index_slots[];
 // Tensor(data=None, requires_grad=False), for subclasses too.
 PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs);
-// The class and attributes that were left in a tensor's py_object, for the collector.
-int VisitParked(void* py_object, visitproc visit, void* arg);
 
 }  // namespace oneflow_lite::python

@@ -94,6 +94,15 @@ def add_hook(world, rng):
         before.remove()
 
 
+def give_gradients_in_a_ring(world, rng):
+    """A leaf and tensors that are each other's .grad; only a result leads to them."""
+    leaf = flow.ones(4, requires_grad=True)
+    ring = [leaf, *(flow.ones(4) for _ in range(rng.randrange(1, 4)))]
+    for t, grad in zip(ring, ring[1:] + ring[:1], strict=True):
+        t.grad, t.token = grad, Token()
+    world.results[rng.randrange(SLOTS)] = leaf * 2
+
+
 def compute(world, rng):
     a, b = rng.choice(world.results), rng.choice(world.leaves)
     kind = rng.randrange(6)
@@ -135,7 +144,7 @@ def differentiate(world, rng):
 
 
 def forget(world, rng):
-    kind = rng.randrange(5)
+    kind = rng.randrange(6)
     if kind == 0:
         rng.choice(world.leaves).grad = None
     elif kind == 1:
@@ -146,6 +155,8 @@ def forget(world, rng):
         handle = world.handles[rng.randrange(SLOTS)]
         if handle is not None:
             handle.remove()
+    elif kind == 4:
+        give_gradients_in_a_ring(world, rng)
     else:
         node = rng.choice(world.results).grad_fn
         while node is not None and node.next_functions:
