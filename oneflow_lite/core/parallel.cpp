@@ -56,7 +56,7 @@ void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64
     return;
   }
   WillStartThreads();
-  const int threads = GrantThreads(ranges);
+  const int threads = GrantTeam(ranges);
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int i = 0; i < ranges; ++i) {
     in_region = true;

@@ -3,7 +3,7 @@
 // How many threads there may be. OpenMP ends the process where the system refuses it a thread
 // (ulimit -u, pids.max of a container, no address space for a stack), so that is found out before.
 //
-//   const int threads = GrantThreads(wanted);
+//   const int threads = GrantTeam(wanted);
 //   #pragma omp parallel num_threads(threads)
 #pragma once
 
@@ -16,7 +16,18 @@ inline constexpr int kMaxThreads = 1024;
 
 // How many threads, itself among them, the calling thread can have work for it: `wanted`, or as
 // many as the system would start just now. In that case NumThreads() becomes that number for all.
-// What was granted to this thread once is granted again without a look.
+// What was granted to this thread is granted again for two seconds without a look, unless the
+// process's own limits (ulimit) have changed.
 OFL_API int GrantThreads(int wanted);
+
+// The same for the OpenMP team that the calling thread starts next. A team of at most the last
+// one's size needs no new threads. Where the system has little room it is granted as large as that
+// one; the threads too many find no work. Says on stderr, once in the process, that there are fewer
+// threads than asked for.
+OFL_API int GrantTeam(int wanted);
+
+// The same for a library that starts OpenMP teams of any size up to `wanted`: 1 where the system
+// has little room.
+OFL_API int GrantLibraryTeams(int wanted);
 
 }  // namespace oneflow_lite

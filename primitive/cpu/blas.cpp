@@ -93,9 +93,12 @@ void SetBlasThreads(int threads) {
   if (InTeam()) return;                                      // OpenBLAS sees that, and takes one
   if (InSerialRegion()) return openblas_set_num_threads(1);  // forgotten at the region's end
   thread_local int current = 0;
+  if (threads > 1) {
+    WillStartThreads();
+    threads = GrantLibraryTeams(threads);
+  }
   if (threads == current) return;
-  if (threads > 1) WillStartThreads();
-  openblas_set_num_threads(GrantThreads(threads));
+  openblas_set_num_threads(threads);
   current = threads;
 }
 

@@ -33,7 +33,8 @@ def set_num_threads(n: int) -> None:
     """Let kernels on the CPU use so many threads.
 
     Where the system does not start as many (``ulimit -u``, the ``pids.max`` of a container, no
-    memory for their stacks), a RuntimeWarning says how many are used instead.
+    memory for their stacks), a RuntimeWarning says how many are used instead. If it refuses some
+    later, fewer are used from then on, and a line on stderr says how many.
 
     Parameters
     ----------

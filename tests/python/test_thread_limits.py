@@ -2,6 +2,7 @@
 """More threads than the system has, and threads that compute while the interpreter ends."""
 
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -77,9 +78,13 @@ def test_threads_that_set_numbers_at_once_hear_of_their_own():
     assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
 
 
+def large_stacks():
+    resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, 64 << 20))
+
+
 # Threads get no stack: as where ulimit -u or a container's pids.max are reached.
 def little_memory():
-    resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, 64 << 20))
+    large_stacks()
     resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 
 
@@ -99,6 +104,58 @@ def test_threads_that_the_system_does_not_start_are_not_used(how):
     assert 1 <= int(done.stdout) < 300
     if how == "set_num_threads":
         assert "RuntimeWarning: set_num_threads(): the system starts no 1000 threads" in done.stderr
+
+
+FALLS = """
+import os, resource, sys, threading, time
+import oneflow_lite as flow
+how, before = sys.argv[1:]
+x, few = flow.ones(4000, 1000), flow.ones(2, 40000)
+
+def used(name):
+    return int(open("/proc/self/status").read().split(name + ":")[1].split()[0])
+
+def at_most(threads):
+    resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+
+if how != "memory":
+    # A user of its own, whose threads the system counts alone; it refuses root none.
+    os.setuid(100_000 + os.getpid())
+at_most(200)
+flow.set_num_threads(32)
+if before == "teams":
+    for _ in range(2):
+        flow.softmax(x, 1)
+        flow.softmax(few, 1)  # OpenMP ends all but two
+if how == "memory":
+    room = (used("VmSize") << 10) + (300 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (room, room))
+elif how == "processes":
+    at_most(used("Threads") + 6)
+else:
+    end = threading.Event()
+    for _ in range(200 - used("Threads") - 6):
+        threading.Thread(target=end.wait, daemon=True).start()
+    time.sleep(2.2)
+for _ in range(3):
+    assert abs(flow.softmax(x, 1).sum().item() / 4000 - 1) < 1e-4
+    assert x.sum().item() == 4000000 and abs(flow.softmax(few, 1).sum().item() - 2) < 1e-4
+print(flow.get_num_threads(), flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+@pytest.mark.parametrize("before", ["none", "teams"])
+@pytest.mark.parametrize("how", ["memory", "processes", "others"])
+def test_a_limit_that_falls_later_leaves_fewer_threads(how, before):
+    if how != "memory" and os.getuid() != 0:
+        pytest.skip("takes the identity of a user without processes, as root alone may")
+    done = run(FALLS, how, before, environment={"OPENBLAS_NUM_THREADS": "1"}, limit=large_stacks)
+    assert done.returncode == 0, done.stderr
+    assert 1 <= int(done.stdout) < 32
+    assert re.fullmatch(r"oneflow_lite: the system starts no \d+ threads for this process; "
+                        r"\d+ are used\n", done.stderr)  # fmt: skip
 
 
 def test_a_number_in_the_environment_that_makes_no_sense_is_not_used():
