@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/index.h"
 
+#include <algorithm>
+
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
@@ -162,15 +164,27 @@ StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor&
         CallScatter("scatter_add_", op, count, dim, index, holds, from_end).status());
     return CopyInto(self, count);
   }
+  if (src.dtype() != self.dtype()) {
+    return DTypeMismatch("scatter_add_", "src", src.dtype(), Name(self.dtype()));
+  }
   // The 16-bit floats are summed in float32 and rounded once.
-  if (ComputeType(self.dtype()) != self.dtype() && src.dtype() == self.dtype()) {
-    const DType wide = ComputeType(self.dtype());
-    OFL_ASSIGN_OR_RETURN(const Tensor from, Cast(src, wide));
-    OFL_ASSIGN_OR_RETURN(const Tensor sum, Cast(self, wide));
-    OFL_RETURN_IF_ERROR(ScatterAddPlaces(sum, dim, index, from, from_end).status());
+  if (ComputeType(self.dtype()) != self.dtype()) {
+    OFL_ASSIGN_OR_RETURN(const Tensor sum, Cast(self, ComputeType(self.dtype())));
+    OFL_RETURN_IF_ERROR(AddPlacesWide(sum, dim, index, src, from_end).status());
     return CopyInto(self, sum);
   }
   return CallScatter("scatter_add_", op, self, dim, index, src, from_end);
+}
+StatusOr<Tensor> AddPlacesWide(const Tensor& sum, int64_t dim, const Tensor& index,
+                               const Tensor& src, bool from_end) {
+  static const OpExpr& op = ScatterOpExpr("scatter_add_");
+  Tensor from = src;
+  const Dims& dims = index.shape().dims();
+  if (dims.empty() || index.numel() == *std::max_element(dims.begin(), dims.end())) {
+    // A line may be sorted by its places, in one dtype.
+    OFL_ASSIGN_OR_RETURN(from, Cast(src, sum.dtype()));
+  }
+  return CallScatter("scatter_add_", op, sum, dim, index, from, from_end);
 }
 
 StatusOr<Tensor> ScatterJoinInto(const Tensor& self, int64_t dim, const Tensor& index,
@@ -192,10 +206,13 @@ StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, c
     return DTypeMismatch("scatter_add", "src", src.dtype(), Name(x.dtype()));
   }
   const DType wide = ComputeType(x.dtype());
-  OFL_ASSIGN_OR_RETURN(Tensor from, Cast(src, wide));
-  OFL_ASSIGN_OR_RETURN(Tensor y, wide == x.dtype() ? Clone(x) : Cast(x, wide));
-  OFL_ASSIGN_OR_RETURN(y, ScatterAddInto(y, dim, index, from));
-  return Cast(y, x.dtype());
+  if (wide == x.dtype()) {
+    OFL_ASSIGN_OR_RETURN(const Tensor y, Clone(x));
+    return ScatterAddInto(y, dim, index, src);
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor sum, Cast(x, wide));
+  OFL_ASSIGN_OR_RETURN(sum, AddPlacesWide(sum, dim, index, src, false));
+  return Cast(sum, x.dtype());
 }
 
 OFL_REGISTER_FUNCTION("gather(Tensor input, int dim, Tensor index) -> Tensor", Gather, kMethod,

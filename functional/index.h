@@ -48,5 +48,8 @@ OFL_API StatusOr<Tensor> ScatterPlaces(const Tensor& self, int64_t dim, const Te
                                        const Operand& src, bool from_end);
 OFL_API StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor& index,
                                           const Tensor& src, bool from_end);
+// sum with src, of its dtype or of a 16-bit float that it sums in float32, added in place.
+StatusOr<Tensor> AddPlacesWide(const Tensor& sum, int64_t dim, const Tensor& index,
+                               const Tensor& src, bool from_end);
 
 }  // namespace oneflow_lite::functional

@@ -56,7 +56,7 @@ class ScatterKernel final : public PrimitiveKernel<Scatter> {
 
 template <Scatter::Mode kMode>
 StatusOr<std::unique_ptr<BoundKernel>> BindScatter(const BindContext& c) {
-  return BindKernel<ScatterKernel>(c, {.dtype = c.outputs[0], .mode = kMode});
+  return BindKernel<ScatterKernel>(c, {.dtype = c.outputs[0], .mode = kMode, .src = c.inputs[2]});
 }
 
 OFL_REGISTER_KERNEL({.op = "gather", .strided_inputs = 0b11, .bind = BindByInput<GatherKernel>});

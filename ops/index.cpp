@@ -52,13 +52,13 @@ void GatherSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
 
 // The sum of what goes to one place is rounded once.
 StatusOr<Tensor> GatherGradient(const GradContext& c) {
-  const DType wide = ComputeType(c.grad(0).dtype());
-  OFL_ASSIGN_OR_RETURN(Tensor g, functional::Cast(c.grad(0), wide));
-  OFL_ASSIGN_OR_RETURN(Tensor zeros, functional::Zeros(c.spec(0).shape, wide, c.spec(0).device));
+  const Tensor& g = c.grad(0);
+  OFL_ASSIGN_OR_RETURN(
+      Tensor zeros, functional::Zeros(c.spec(0).shape, ComputeType(g.dtype()), c.spec(0).device));
   OFL_ASSIGN_OR_RETURN(Tensor sum,
-                       functional::ScatterAddPlaces(zeros, c.attr<int64_t>(kDim), c.input(1), g,
-                                                    c.attr<bool>(kFromEnd)));
-  return functional::Cast(sum, c.grad(0).dtype());
+                       functional::AddPlacesWide(zeros, c.attr<int64_t>(kDim), c.input(1), g,
+                                                 c.attr<bool>(kFromEnd)));
+  return functional::Cast(sum, g.dtype());
 }
 
 SavePlan SaveIndex(const Attrs&, Needs) { return {.inputs = Bit(1)}; }
@@ -109,7 +109,11 @@ Status InferScatter(InferContext& c) {
   if (c.shape(2) != c.shape(1)) {
     return ShapeMismatch(c.op(), "src", c.shape(2), c.shape(1).ToString());
   }
-  if (c.dtype(2) != c.dtype(0)) return DTypeMismatch(c.op(), "src", c.dtype(2), Name(c.dtype(0)));
+  const bool summed =
+      kKind == ScatterKind::kAdd && IsFloating(c.dtype(2)) && ComputeType(c.dtype(2)) == c.dtype(0);
+  if (c.dtype(2) != c.dtype(0) && !summed) {
+    return DTypeMismatch(c.op(), "src", c.dtype(2), Name(c.dtype(0)));
+  }
   if (kKind == ScatterKind::kAdd && c.dtype(0) == DType::kBool) {
     return UnsupportedDType(c.op(), "self", DType::kBool, "an integer or a floating dtype");
   }
@@ -132,7 +136,9 @@ Status ScatterBackward(GradContext& c) {
     OFL_RETURN_IF_ERROR(c.Set(0, std::move(g)));
   }
   if (!c.needs(2)) return OkStatus();
-  return c.Set(2, functional::GatherPlaces(c.grad(0), dim, c.input(1), from_end));
+  OFL_ASSIGN_OR_RETURN(const Tensor g,
+                       functional::GatherPlaces(c.grad(0), dim, c.input(1), from_end));
+  return c.Set(2, functional::Cast(g, c.spec(2).dtype));
 }
 
 // Products and extremes have no gradient of their own: scatter_reduce composes it.
@@ -149,8 +155,9 @@ void DefineScatter(OpDef& op) {
   op.sbp_text = kSplitOthers;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double n = static_cast<double>(c.shape(1).numel());
-    return Cost{.bytes = n * ((kPut ? 2 : 3) * SizeOf(c.dtype(0)) + SizeOf(DType::kInt64)),
-                .flops = n};
+    const size_t bytes =
+        SizeOf(DType::kInt64) + SizeOf(c.dtype(2)) + (kPut ? 1 : 2) * SizeOf(c.dtype(0));
+    return Cost{.bytes = n * static_cast<double>(bytes), .flops = n};
   };
   op.cost_text = kPut ? "index and src are read once, what they meet written; one operation for "
                         "each"

@@ -46,6 +46,7 @@ class Scatter {
   struct Spec {
     DType dtype = DType::kFloat32;
     Mode mode = Mode::kPut;  // kAdd: not bool; CUDA has kPut and kAdd
+    DType src = dtype;       // kAdd: or a 16-bit float, which float32 sums
   };
   virtual ~Scatter() = default;
   // Of so many columns.

@@ -103,9 +103,9 @@ struct Put {
   }
 };
 struct AddTo {
-  template <class T>
-  void operator()(T& to, T from) const {
-    to = T(static_cast<ComputeOf<T>>(to) + static_cast<ComputeOf<T>>(from));
+  template <class T, class X>
+  void operator()(T& to, X from) const {
+    to = T(static_cast<ComputeOf<T>>(to) + static_cast<ComputeOf<X>>(from));
   }
 };
 struct MultiplyBy {
@@ -150,7 +150,12 @@ class CpuScatter final : public Scatter {
     const auto run = [&]<class T>(Tag<T>, auto store) {
       Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), store, bad);
     };
-    if (spec_.mode == Mode::kPut) {
+    if (spec_.src != spec_.dtype) {
+      VisitFloating(spec_.src, [&]<class X>(Tag<X>) {
+        Run(columns, axis, index, static_cast<const X*>(src), static_cast<float*>(dst), AddTo(),
+            bad);
+      });
+    } else if (spec_.mode == Mode::kPut) {
       VisitWord(SizeOf(spec_.dtype), [&](auto t) { run(t, Put()); });
     } else {
       VisitAll(spec_.dtype, [&](auto t) {
@@ -171,9 +176,9 @@ class CpuScatter final : public Scatter {
  private:
   // A thread owns its columns, so that nobody else writes to them. It takes them one after the
   // other where the places of one lie closer together than those of neighbouring columns.
-  template <class T, class F>
+  template <class T, class X, class F>
   static void Run(const Elementwise<3>& columns, const ScatterAxis& axis, const int64_t* index,
-                  const T* src, T* dst, F store, BadPlace& bad) {
+                  const X* src, T* dst, F store, BadPlace& bad) {
     const int64_t grain =
         std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, axis.count));
     const auto last = static_cast<size_t>(columns.ndim - 1);
@@ -184,11 +189,11 @@ class CpuScatter final : public Scatter {
       const int64_t turns = by_column ? 1 : axis.count;
       for (int64_t k = 0; k < turns; ++k) {
         const int64_t* places = index + k * axis.index_stride;
-        const T* from = src + k * axis.src_stride;
+        const X* from = src + k * axis.src_stride;
         ForRuns(columns, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
           const int64_t* p = places + at[0];
           const int64_t of_p = step[0], of_from = step[1], of_to = step[2];
-          const T* x = from + at[1];
+          const X* x = from + at[1];
           T* to = dst + at[2];
           if (!by_column) return Store(axis, n, p, of_p, x, of_from, to, of_to, store, bad);
           for (int64_t i = 0; i < n; ++i) {
@@ -200,9 +205,9 @@ class CpuScatter final : public Scatter {
     });
   }
   // n elements of x to their places, each `of_to` behind the one before besides.
-  template <class T, class F>
+  template <class T, class X, class F>
   static void Store(const ScatterAxis axis, int64_t n, const int64_t* places, int64_t of_places,
-                    const T* x, int64_t of_x, T* to, int64_t of_to, F store, BadPlace& bad) {
+                    const X* x, int64_t of_x, T* to, int64_t of_to, F store, BadPlace& bad) {
     if (of_places == 0 && of_x == 1 && of_to == 1) {  // a slice to one place
       const int64_t place = bad.Find(*places, axis.size, axis.from_end);
       if (place < 0) return;
@@ -224,8 +229,12 @@ StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
   return std::make_unique<CpuGather>(spec.dtype);
 }
 StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
-  if (spec.mode == Scatter::Mode::kAdd && spec.dtype == DType::kBool) {
+  const bool sums = spec.mode == Scatter::Mode::kAdd;
+  if (sums && spec.dtype == DType::kBool) {
     return NoPrimitiveFor(Scatter::kName, DeviceType::kCPU, spec.dtype);
+  }
+  if (spec.src != spec.dtype && !(sums && spec.dtype == DType::kFloat32)) {
+    return NoPrimitiveFor(Scatter::kName, DeviceType::kCPU, spec.src);
   }
   return std::make_unique<CpuScatter>(spec);
 }

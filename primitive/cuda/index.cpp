@@ -34,7 +34,8 @@ class CudaScatter final : public Scatter {
  public:
   CudaScatter(cuda::ScatterRunLauncher launcher, const Spec& spec)
       : launcher_(launcher),
-        sum_(spec.mode == Mode::kAdd ? cuda::FindIndexSum(spec.dtype) : nullptr),
+        sum_(spec.mode == Mode::kAdd && spec.src == spec.dtype ? cuda::FindIndexSum(spec.dtype)
+                                                               : nullptr),
         spec_(spec) {}
   size_t WorkspaceBytes(int64_t columns, const ScatterAxis& axis) const override {
     if (spec_.mode == Mode::kPut) return cuda::ScatterRunWorkspace(columns, DimOf(axis));
@@ -82,7 +83,7 @@ StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
   using Mode = Scatter::Mode;
   const bool there = spec.mode == Mode::kPut || spec.mode == Mode::kAdd;
   const cuda::ScatterRunLauncher launcher =
-      there ? cuda::FindScatterRun(spec.dtype, spec.mode == Mode::kAdd) : nullptr;
+      there ? cuda::FindScatterRun(spec.dtype, spec.src, spec.mode == Mode::kAdd) : nullptr;
   if (!launcher) return NoPrimitiveFor(Scatter::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaScatter>(launcher, spec);
 }

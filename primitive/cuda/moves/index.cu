@@ -29,6 +29,16 @@ struct AddTo {
   }
 };
 
+// An element of src as one of the result.
+template <class T, class X>
+__device__ __forceinline__ T Widened(X v) {
+  if constexpr (std::is_same_v<T, X>) {
+    return v;
+  } else {
+    return ConvertTo<T>(v);
+  }
+}
+
 constexpr int64_t kScatterThreads = 1 << 17;  // enough to fill any GPU
 
 // Buckets are a power of two, so that a place's bucket is its lowest bits.
@@ -41,9 +51,9 @@ int64_t BucketsFor(int64_t columns, const ScatterDim& p) {
   return buckets;
 }
 
-template <class T, class Store>
+template <class T, class X, class Store>
 __global__ void __launch_bounds__(kElementwiseThreads)
-    ScatterKernel(Strided<3> g, ScatterDim p, int64_t buckets, const int64_t* index, const T* src,
+    ScatterKernel(Strided<3> g, ScatterDim p, int64_t buckets, const int64_t* index, const X* src,
                   T* dst) {
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < g.numel * buckets;
@@ -55,7 +65,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
       const int64_t place = FindPlace(index[offsets[0] + k * p.index_stride], p.size, p.from_end);
       if ((place & (buckets - 1)) != bucket || place < 0) continue;
       T* to = dst + offsets[2] + place * p.dst_stride;
-      *to = Store{}(*to, src[offsets[1] + k * p.src_stride]);
+      *to = Store{}(*to, Widened<T>(src[offsets[1] + k * p.src_stride]));
     }
   }
 }
@@ -129,7 +139,7 @@ cudaError_t LaunchPutLast(const ScatterRun& run, cudaStream_t stream) {
 // A warp holds a column of the result, or a part of it, in shared memory and goes through the
 // column's elements in their order, 32 at a time. Of those that meet in a place the last one stays,
 // or they are added one after the other, so that the sums are those of one thread.
-template <class T>
+template <class T, class X>
 struct HeldColumns {
   Strided<3> g;
   ScatterDim p;
@@ -137,7 +147,7 @@ struct HeldColumns {
   int64_t parts;  // of a column
   bool in_step;   // the warps of a block read beside each other
   const int64_t* index;
-  const T* src;
+  const X* src;
   T* dst;
 };
 constexpr int kHeldWarps = 8;  // of a block, at most
@@ -147,23 +157,23 @@ constexpr int kHeldSteps = 8;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 // The elements of kHeldSteps steps, from this lane's first one on. `left` of them are the column's.
-template <class T>
+template <class T, class X>
 struct HeldElements {
   int64_t found[kHeldSteps];
   int place[kHeldSteps];  // among those held, or a number below 0 that no other lane has
-  T value[kHeldSteps];
+  X value[kHeldSteps];
 
   // Loads that nothing waits for before Find. Where the whole column is held, all of src is wanted.
-  __device__ __forceinline__ void Load(const HeldColumns<T>& s, const int64_t* index, const T* src,
-                                       int64_t left) {
+  __device__ __forceinline__ void Load(const HeldColumns<T, X>& s, const int64_t* index,
+                                       const X* src, int64_t left) {
     const int n = Count(left);
 #pragma unroll
     for (int step = 0; step < kHeldSteps; ++step) {
       found[step] = step * 32 < n ? index[step * 32 * s.p.index_stride] : 0;
-      value[step] = step * 32 < n && s.parts == 1 ? src[step * 32 * s.p.src_stride] : T(0.0f);
+      value[step] = step * 32 < n && s.parts == 1 ? src[step * 32 * s.p.src_stride] : X(0.0f);
     }
   }
-  __device__ __forceinline__ void Find(const HeldColumns<T>& s, const T* src, int64_t begin,
+  __device__ __forceinline__ void Find(const HeldColumns<T, X>& s, const X* src, int64_t begin,
                                        int size, int64_t left) {
     const int n = Count(left);
 #pragma unroll
@@ -185,11 +195,8 @@ struct HeldElements {
       if (step * 32 >= left) break;
       T* const to = place[step] >= 0 ? held + place[step] : nullptr;
       T before = to && !std::is_same_v<Store, Put> ? *to : T(0.0f);
-      if (Meet(to)) {
-        before = InTurn<Store>(place[step], before, value[step]);
-      } else {
-        before = Store{}(before, value[step]);
-      }
+      const T from = Widened<T>(value[step]);
+      before = Meet(to) ? InTurn<Store>(place[step], before, from) : Store{}(before, from);
       if (to) *to = before;
       __syncwarp();
     }
@@ -233,9 +240,9 @@ struct HeldElements {
   }
 };
 
-template <class T, class Store>
+template <class T, class X, class Store>
 __global__ void __launch_bounds__(kHeldWarps * 32)
-    HeldKernel(const __grid_constant__ HeldColumns<T> s) {
+    HeldKernel(const __grid_constant__ HeldColumns<T, X> s) {
   extern __shared__ uint4 memory[];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   T* held = reinterpret_cast<T*>(memory) + warp * s.part;
@@ -261,8 +268,8 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
   }
   __syncwarp();
   const int64_t* index = s.index + offsets[0] + lane * s.p.index_stride;
-  const T* src = s.src + offsets[1] + lane * s.p.src_stride;
-  HeldElements<T> now, next;
+  const X* src = s.src + offsets[1] + lane * s.p.src_stride;
+  HeldElements<T, X> now, next;
   now.Load(s, index, src, s.p.count);
   for (int64_t left = s.p.count; left > 0; left -= kStep) {
     now.Find(s, src, begin, size, left);
@@ -296,25 +303,25 @@ struct HeldPlan {
   }
 };
 
-template <class T, class Store>
+template <class T, class X, class Store>
 cudaError_t LaunchHeld(const ScatterRun& run, const HeldPlan& plan, const DeviceLimits& limits,
                        cudaStream_t stream) {
-  const cudaError_t error = AllowAllShared<&HeldKernel<T, Store>>(limits);
+  const cudaError_t error = AllowAllShared<&HeldKernel<T, X, Store>>(limits);
   if (error != cudaSuccess) return error;
-  const HeldColumns<T> columns{run.g,
-                               run.dim,
-                               static_cast<int>(plan.part),
-                               plan.parts,
-                               run.dim.index_stride != 1,
-                               run.index,
-                               static_cast<const T*>(run.src),
-                               static_cast<T*>(run.dst)};
-  return Launch(HeldKernel<T, Store>, CeilDiv(run.g.numel * plan.parts, plan.warps),
+  const HeldColumns<T, X> columns{run.g,
+                                  run.dim,
+                                  static_cast<int>(plan.part),
+                                  plan.parts,
+                                  run.dim.index_stride != 1,
+                                  run.index,
+                                  static_cast<const X*>(run.src),
+                                  static_cast<T*>(run.dst)};
+  return Launch(HeldKernel<T, X, Store>, CeilDiv(run.g.numel * plan.parts, plan.warps),
                 plan.warps * 32, static_cast<size_t>(plan.warps * plan.part) * sizeof(T), stream,
                 columns);
 }
 
-template <class T, class Store>
+template <class T, class X, class Store>
 cudaError_t LaunchScatter(const ScatterRun& run, const DeviceLimits& limits, cudaStream_t stream) {
   const Strided<3>& g = run.g;
   const ScatterDim& p = run.dim;
@@ -324,15 +331,15 @@ cudaError_t LaunchScatter(const ScatterRun& run, const DeviceLimits& limits, cud
   const bool held =
       p.count >= kHeldColumn && p.size <= kSparse * p.count && (!kPut || plan.parts <= kFewParts);
   if (held && g.numel * plan.parts < kMaxBlocks) {
-    return LaunchHeld<T, Store>(run, plan, limits, stream);
+    return LaunchHeld<T, X, Store>(run, plan, limits, stream);
   }
   if constexpr (kPut) {
     if (FindsLast(g.numel, p)) return LaunchPutLast<T>(run, stream);
   }
   const int64_t buckets = BucketsFor(g.numel, p);
-  return Launch(ScatterKernel<T, Store>, CeilDiv(g.numel * buckets, kElementwiseThreads),
+  return Launch(ScatterKernel<T, X, Store>, CeilDiv(g.numel * buckets, kElementwiseThreads),
                 kElementwiseThreads, 0, stream, g, p, buckets, run.index,
-                static_cast<const T*>(run.src), static_cast<T*>(run.dst));
+                static_cast<const X*>(run.src), static_cast<T*>(run.dst));
 }
 
 }  // namespace
@@ -341,14 +348,24 @@ size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& p) {
   return FindsLast(columns, p) ? sizeof(int32_t) * columns * p.size : 0;
 }
 
-ScatterRunLauncher FindScatterRun(DType dtype, bool add) {
+ScatterRunLauncher FindScatterRun(DType dtype, DType src, bool add) {
+  if (src != dtype) {
+    if (!add || dtype != DType::kFloat32) return nullptr;
+    return VisitDeviceFloating<ScatterRunLauncher>(src, [](auto tag) -> ScatterRunLauncher {
+      using X = typename decltype(tag)::type;
+      if constexpr (sizeof(X) == 2) return &LaunchScatter<float, X, AddTo>;
+      return nullptr;
+    });
+  }
   if (add) {
     return VisitDeviceNumeric<ScatterRunLauncher>(dtype, [](auto tag) -> ScatterRunLauncher {
-      return &LaunchScatter<typename decltype(tag)::type, AddTo>;
+      using T = typename decltype(tag)::type;
+      return &LaunchScatter<T, T, AddTo>;
     });
   }
   return VisitWord(SizeOf(dtype), [](auto tag) -> ScatterRunLauncher {
-    return &LaunchScatter<typename decltype(tag)::type, Put>;
+    using T = typename decltype(tag)::type;
+    return &LaunchScatter<T, T, Put>;
   });
 }
 

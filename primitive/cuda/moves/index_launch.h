@@ -37,7 +37,7 @@ struct ScatterRun {
   void* workspace;
 };
 using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, const DeviceLimits&, cudaStream_t);
-ScatterRunLauncher FindScatterRun(DType dtype, bool add);
+ScatterRunLauncher FindScatterRun(DType dtype, DType src, bool add);
 // Bytes for a scatter that overwrites.
 size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& dim);
 
