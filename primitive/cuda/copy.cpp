@@ -75,6 +75,25 @@ class PartsInOneLaunch {
   Rows rows_[cuda::CopyParts::kMost];
 };
 
+// Dense lines that share the elements of a dense result out among themselves, in turns.
+bool Interleaves(absl::Span<const Copy::Part> parts, int element_bytes,
+                 cuda::InterleavedLines* lines) {
+  const size_t n = parts.size();
+  if (n < 2 || n > cuda::InterleavedLines::kMost || element_bytes > 8) return false;
+  *lines = {static_cast<int>(n), element_bytes, parts[0].g.numel, {}};
+  for (size_t l = 0; l < n; ++l) {
+    const Elementwise<2>& g = parts[l].g;
+    const auto* first = static_cast<const char*>(parts[0].dst);
+    const bool turn = parts[l].dst == first + l * static_cast<size_t>(element_bytes);
+    if (g.ndim != 1 || g.numel != lines->length || g.strides[0][0] != 1 || !turn ||
+        g.strides[1][0] != static_cast<int64_t>(n)) {
+      return false;
+    }
+    lines->line[l] = parts[l].src;
+  }
+  return true;
+}
+
 // Without conversion.
 class CudaCopy final : public Copy {
  public:
@@ -106,6 +125,12 @@ class CudaCopy final : public Copy {
   }
 
   Status LaunchAll(Stream& stream, absl::Span<const Part> parts) const override {
+    cuda::InterleavedLines lines;
+    if (Interleaves(parts, element_bytes_, &lines)) {
+      return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+        return cuda::LaunchInterleave(lines, parts[0].dst, s);
+      });
+    }
     while (parts.size() > 1) {
       PartsInOneLaunch together(element_bytes_);
       size_t n = 0;

@@ -52,6 +52,26 @@ def test_cat_of_small_and_large(dim, dtype, device):
     np.testing.assert_array_equal(host(flow.cat(few, dim)), expected)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "int64"])
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_stacks_along_the_last_dim(n, dtype, device):
+    """Two to four lines share a launch on CUDA, whatever their length and offset."""
+    for rows, cols, offset in (
+        (1, 1, 0),
+        (3, 5, 0),
+        (7, 129, 0),
+        (64, 64, 0),
+        (1, 4099, 1),
+        (5, 67, 3),
+    ):
+        values = RNG.integers(0, 100, (n, rows * cols + offset)).astype(dtype)
+        parts = [flow.tensor(v, device=device)[offset:].view(rows, cols) for v in values]
+        expected = values[:, offset:].reshape(n, rows, cols)
+        np.testing.assert_array_equal(host(flow.stack(parts, -1)), np.stack(expected, -1))
+        columns = [p.unsqueeze(2) for p in parts]
+        np.testing.assert_array_equal(host(flow.cat(columns, 2)), np.stack(expected, -1))
+
+
 def test_cat_promotes_and_passes_over_nothing():
     y = flow.cat([flow.ones(2, dtype=flow.int64), flow.ones(1, dtype=flow.float16)])
     assert y.dtype == flow.float16 and y.tolist() == [1, 1, 1]

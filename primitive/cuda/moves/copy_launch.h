@@ -32,6 +32,15 @@ struct CopyParts {
 };
 cudaError_t LaunchCopyParts(CopyParts parts, cudaStream_t stream);
 
+// y[i * count + l] = line[l][i]: 2 to 4 lines of words of 1, 2, 4 or 8 bytes.
+struct InterleavedLines {
+  static constexpr int kMost = 4;
+  int count, word_bytes;
+  int64_t length;  // of a line
+  const void* line[kMost];
+};
+cudaError_t LaunchInterleave(const InterleavedLines& lines, void* y, cudaStream_t stream);
+
 // dst[i] = src[i / times] of `count` elements of src.
 using RepeatLauncher = cudaError_t (*)(int64_t count, int64_t times, const void* src, void* dst,
                                        cudaStream_t);

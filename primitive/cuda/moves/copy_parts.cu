@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several small copies in one launch, whose time would be that of their launches: a thread moves
-// one word.
-#include "primitive/cuda/chip/launch.cuh"
+// Several copies in one launch: small ones, whose time would be that of their launches, a word by
+// each thread; and lines of which each gives every second, third or fourth element of the result.
 #include "primitive/cuda/moves/copy_launch.h"
+#include "primitive/cuda/strided/elements.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -25,7 +25,59 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<const Word*>(part.src)[row * part.src_row + column];
 }
 
+// A thread reads a pack of each line, and writes as many.
+template <class Word, int kLines>
+__global__ void __launch_bounds__(kThreads)
+    InterleaveKernel(const __grid_constant__ InterleavedLines lines, Word* y) {
+  constexpr int N = kPackSize<Word>;
+  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * N;
+  if (i >= lines.length) return;
+  if (i + N > lines.length) {
+    for (int64_t k = i; k < lines.length; ++k) {
+#pragma unroll
+      for (int l = 0; l < kLines; ++l) {
+        y[k * kLines + l] = static_cast<const Word*>(lines.line[l])[k];
+      }
+    }
+    return;
+  }
+  Pack<Word, N> line[kLines];
+#pragma unroll
+  for (int l = 0; l < kLines; ++l) {
+    line[l] = LoadPack<N>(static_cast<const Word*>(lines.line[l]) + i);
+  }
+#pragma unroll
+  for (int p = 0; p < kLines; ++p) {
+    Pack<Word, N> pack;
+#pragma unroll
+    for (int k = 0; k < N; ++k) pack.v[k] = line[(p * N + k) % kLines].v[(p * N + k) / kLines];
+    StorePack<N>(y + i * kLines + p * N, pack);
+  }
+}
+
+template <class Word>
+cudaError_t InterleaveWords(const InterleavedLines& lines, void* y, cudaStream_t stream) {
+  const int64_t blocks = CeilDiv(lines.length, int64_t{kThreads} * kPackSize<Word>);
+  const auto kernel = lines.count == 2   ? &InterleaveKernel<Word, 2>
+                      : lines.count == 3 ? &InterleaveKernel<Word, 3>
+                                         : &InterleaveKernel<Word, 4>;
+  return Launch(kernel, blocks, kThreads, 0, stream, lines, static_cast<Word*>(y));
+}
+
 }  // namespace
+
+cudaError_t LaunchInterleave(const InterleavedLines& lines, void* y, cudaStream_t stream) {
+  switch (lines.word_bytes) {
+    case 1:
+      return InterleaveWords<uint8_t>(lines, y, stream);
+    case 2:
+      return InterleaveWords<uint16_t>(lines, y, stream);
+    case 4:
+      return InterleaveWords<uint32_t>(lines, y, stream);
+    default:
+      return InterleaveWords<uint64_t>(lines, y, stream);
+  }
+}
 
 cudaError_t LaunchCopyParts(CopyParts parts, cudaStream_t stream) {
   uint32_t blocks = 0;

@@ -2,10 +2,12 @@
 //
 // flip, roll and pad.
 //
-// Packs: a thread writes 16 bytes of the result. It works out the coordinates once; of the
-// innermost dim, places that follow each other, forwards or backwards, are one access, or two that
-// are aligned. A pack at the end of a row, or where places do not follow each other, is read
-// element by element, and its whole warp waits for it.
+// Insides: of most rows all but some elements at their ends are neighbours that are read in order.
+// A thread writes 16 bytes of those, whose coordinates it works out once: one access, or two that
+// are aligned. Other threads write the packs at the ends element by element.
+//
+// Packs: so do threads that each write 16 bytes of any result, forwards or backwards. Where places
+// do not follow each other, a whole warp waits for one pack.
 //
 // Spans: where rows are so short that most warps would meet such a pack, a block gathers a run of
 // the result element by element in shared memory, and writes it in packs.
@@ -47,7 +49,7 @@ struct RemapRun {
     }
     return near;
   }
-  __device__ const RemapDim& last() const { return shape.dims[shape.ndim - 1]; }
+  OFL_HOST_DEVICE const RemapDim& last() const { return shape.dims[shape.ndim - 1]; }
   // The row of an index of the result, and the column in it.
   template <class As>
   __device__ __forceinline__ typename As::Index RowOf(typename As::Index i,
@@ -89,6 +91,76 @@ __device__ __forceinline__ Pack<Word, N> LoadNeighbours(const RemapRun& run, con
     if (at >= N && at + 2 * N <= run.extent) return LoadShiftedPack<N>(x + at);
   }
   return LoadPack<N>(x + at);
+}
+
+// The columns [begin, end) of every row are neighbours from begin + shift on in what is read. The
+// packs that have others too are those around the beginning of each row, and of one behind the
+// last: `around` elements of them, a power of two.
+struct RemapInsides {
+  int32_t begin, end, out, rows;
+  int around_log2;
+  uint32_t first_block;  // of those that write around
+
+  RemapInsides(const RemapRun& run, int pack) {
+    const RemapDim& last = run.last();
+    const int64_t from = last.shift < 0 ? -last.shift : 0, to = last.size - last.shift;
+    begin = static_cast<int32_t>(from), out = static_cast<int32_t>(last.out);
+    end = static_cast<int32_t>(to < last.out ? to : last.out);
+    rows = static_cast<int32_t>(run.shape.numel / last.out);
+    const int64_t most = (last.out - end + begin + 2 * pack - 2) / pack * pack;
+    around_log2 = 0;
+    while ((int64_t{1} << around_log2) < most) ++around_log2;
+    first_block =
+        static_cast<uint32_t>(CeilDiv(run.shape.numel / pack, int64_t{kElementwiseThreads}));
+  }
+  int64_t Blocks() const {
+    return first_block + CeilDiv((int64_t{rows} + 1) << around_log2, int64_t{kElementwiseThreads});
+  }
+  // Whether they are most of a row, and two packs of them at least.
+  static bool Serve(const RemapRun& run, int pack) {
+    const RemapDim& last = run.last();
+    if (pack == 1 || last.mode == RemapMode::kFlip || last.stride != 1 || !run.IsNear())
+      return false;
+    const RemapInsides in(run, pack);
+    return in.end - in.begin >= 2 * pack && 2 * (in.out - in.end + in.begin) <= in.end - in.begin &&
+           in.Blocks() < (int64_t{1} << 31) / kElementwiseThreads;
+  }
+};
+
+template <class Word>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    InsidesKernel(const __grid_constant__ RemapRun run, RemapInsides in, Word fill, const Word* x,
+                  Word* y) {
+  constexpr int N = kPackSize<Word>;
+  const auto numel = static_cast<uint32_t>(run.shape.numel);
+  const RemapDim& last = run.last();
+  int32_t column;
+  if (blockIdx.x < in.first_block) {
+    const uint32_t i = (blockIdx.x * kElementwiseThreads + threadIdx.x) * N;
+    if (i + N > numel) return;
+    const uint32_t row = run.RowOf<Near>(i, &column);
+    if (column < in.begin || column + N > in.end) return;
+    const int32_t offset = run.OffsetOf<Near>(row);
+    Pack<Word, N> pack;
+    if (offset >= 0) {
+      pack = LoadNeighbours<N>(run, x, offset + column + static_cast<int32_t>(last.shift));
+    } else {
+#pragma unroll
+      for (int k = 0; k < N; ++k) pack.v[k] = fill;
+    }
+    StorePack<N>(y + i, pack);
+    return;
+  }
+  const uint32_t item = (blockIdx.x - in.first_block) * kElementwiseThreads + threadIdx.x;
+  const int32_t row = static_cast<int32_t>(item >> in.around_log2);
+  const int32_t k = static_cast<int32_t>(item) & ((1 << in.around_log2) - 1);
+  if (row > in.rows) return;
+  const int32_t from = row > 0 ? row * in.out - (in.out - in.end) : 0;
+  const int32_t to = (row * in.out + in.begin + N - 1) / N * N, i = from / N * N + k;
+  if (i >= to || static_cast<uint32_t>(i) >= numel) return;
+  const int32_t offset = run.OffsetOf<Near>(run.RowOf<Near>(static_cast<uint32_t>(i), &column));
+  const int32_t place = last.PlaceAs(column);
+  y[i] = (place | offset) >= 0 ? x[offset + place] : fill;
 }
 
 // The elements from index i on, element by element: from `column` of a row that begins at `offset`.
@@ -231,6 +303,13 @@ cudaError_t RemapWords(const RemapShape& s, const FillElements& fill, const void
   const RemapRun run(s);
   const auto* from = static_cast<const Word*>(x);
   auto* to = static_cast<Word*>(y);
+  if constexpr (kPack > 1) {
+    if (RemapInsides::Serve(run, kPack)) {
+      const RemapInsides in(run, kPack);
+      return Launch(InsidesKernel<Word>, in.Blocks(), kElementwiseThreads, 0, stream, run, in,
+                    element, from, to);
+    }
+  }
   if constexpr (sizeof(Word) <= 4) {
     if (GathersSpans<Word>(run)) {
       return Launch(SpanKernel<Word>, CeilDiv(s.numel, int64_t{kSpan}), kElementwiseThreads, 0,
