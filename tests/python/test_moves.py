@@ -32,7 +32,7 @@ def test_cat_of_many(n, device):
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_cat_of_small_and_large(dim, dtype, device):
-    """Small parts share a launch on CUDA, up to 16 of them and 2 MB; strided ones take their own."""
+    """Small parts share a launch on CUDA, 16 of them and 2 MB at most; strided ones do not."""
     sizes = [1, 3, 0, 64, 8, 7, 2, 1, 16, 5, 1, 1, 1, 32, 9, 4, 1, 2, 3, 100000, 6, 8, 8]
     values, parts = [], []
     for i, size in enumerate(sizes):
