@@ -21,8 +21,8 @@ struct LossChunk {
 template <class C>
 using LossLoop = void (*)(const LossChunk<C>&, LossOrder, C* out);
 
-// bce_with_logits, soft_margin and poisson_nll, their values and slopes by x, and the values of bce,
-// huber and smooth_l1; null for the rest. For float and double.
+// bce_with_logits, soft_margin and poisson_nll, their values and slopes by x, and the values of
+// bce, huber and smooth_l1; null for the rest. For float and double.
 template <class C>
 LossLoop<C> FindVectorLoss(LossKind kind, LossOrder order);
 
