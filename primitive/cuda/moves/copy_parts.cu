@@ -25,43 +25,59 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<const Word*>(part.src)[row * part.src_row + column];
 }
 
-// A thread reads a pack of each line, and writes as many.
+// Elements of each line that make packs of the result: one pack, so that those of neighbouring
+// threads follow each other, or else kLines packs.
+template <class Word, int kLines>
+constexpr int kTurns = kPackSize<Word> % kLines == 0 ? kPackSize<Word> / kLines : kPackSize<Word>;
+constexpr int kUnits = 4;  // of so many turns that a thread reads before it writes
+
 template <class Word, int kLines>
 __global__ void __launch_bounds__(kThreads)
     InterleaveKernel(const __grid_constant__ InterleavedLines lines, Word* y) {
-  constexpr int N = kPackSize<Word>;
-  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * N;
-  if (i >= lines.length) return;
-  if (i + N > lines.length) {
-    for (int64_t k = i; k < lines.length; ++k) {
+  constexpr int E = kTurns<Word, kLines>, kAll = E * kLines;
+  constexpr int N = kAll < kPackSize<Word> ? kAll : kPackSize<Word>;
+  const int64_t first = (int64_t{blockIdx.x} * kUnits * kThreads + threadIdx.x) * E;
+  Pack<Word, E> line[kUnits][kLines];
 #pragma unroll
-      for (int l = 0; l < kLines; ++l) {
-        y[k * kLines + l] = static_cast<const Word*>(lines.line[l])[k];
-      }
+  for (int u = 0; u < kUnits; ++u) {
+    const int64_t i = first + u * kThreads * E;
+    if (i + E > lines.length) break;
+#pragma unroll
+    for (int l = 0; l < kLines; ++l) {
+      line[u][l] = LoadPack<E>(static_cast<const Word*>(lines.line[l]) + i);
     }
-    return;
-  }
-  Pack<Word, N> line[kLines];
-#pragma unroll
-  for (int l = 0; l < kLines; ++l) {
-    line[l] = LoadPack<N>(static_cast<const Word*>(lines.line[l]) + i);
   }
 #pragma unroll
-  for (int p = 0; p < kLines; ++p) {
-    Pack<Word, N> pack;
+  for (int u = 0; u < kUnits; ++u) {
+    const int64_t i = first + u * kThreads * E;
+    if (i + E > lines.length) {
+      for (int64_t k = i; k < lines.length; ++k) {
 #pragma unroll
-    for (int k = 0; k < N; ++k) pack.v[k] = line[(p * N + k) % kLines].v[(p * N + k) / kLines];
-    StorePack<N>(y + i * kLines + p * N, pack);
+        for (int l = 0; l < kLines; ++l) {
+          y[k * kLines + l] = static_cast<const Word*>(lines.line[l])[k];
+        }
+      }
+      return;
+    }
+#pragma unroll
+    for (int p = 0; p < kAll; p += N) {
+      Pack<Word, N> pack;
+#pragma unroll
+      for (int k = 0; k < N; ++k) pack.v[k] = line[u][(p + k) % kLines].v[(p + k) / kLines];
+      StorePack<N>(y + i * kLines + p, pack);
+    }
   }
 }
 
 template <class Word>
 cudaError_t InterleaveWords(const InterleavedLines& lines, void* y, cudaStream_t stream) {
-  const int64_t blocks = CeilDiv(lines.length, int64_t{kThreads} * kPackSize<Word>);
-  const auto kernel = lines.count == 2   ? &InterleaveKernel<Word, 2>
-                      : lines.count == 3 ? &InterleaveKernel<Word, 3>
-                                         : &InterleaveKernel<Word, 4>;
-  return Launch(kernel, blocks, kThreads, 0, stream, lines, static_cast<Word*>(y));
+  const auto launch = [&](auto kernel, int turns) {
+    return Launch(kernel, CeilDiv(lines.length, int64_t{kUnits} * kThreads * turns), kThreads, 0,
+                  stream, lines, static_cast<Word*>(y));
+  };
+  if (lines.count == 2) return launch(InterleaveKernel<Word, 2>, kTurns<Word, 2>);
+  if (lines.count == 3) return launch(InterleaveKernel<Word, 3>, kTurns<Word, 3>);
+  return launch(InterleaveKernel<Word, 4>, kTurns<Word, 4>);
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ struct Accumulate {
   const T* x;
   T* y;
   explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kColumns = 4, kHeldBytes = 256;
+  static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 8;
+  static constexpr int kColumns = 4, kHeldBytes = 256;
   static constexpr bool kOfElements = true, kScansRuns = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v)}; }
@@ -56,8 +57,8 @@ struct Extreme {
   int64_t* places;
   explicit Extreme(const ScanRun& r)
       : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
-  static constexpr int kItems = 4, kColumns = 2,
-                       kHeldBytes = 256;  // whose places are 32 and 16 bytes
+  static constexpr int kItems = 4, kColumns = 2;  // whose places are 32 and 16 bytes
+  static constexpr int kRowBlocks = 8, kHeldBytes = 256;
   static constexpr bool kOfElements = true, kScansRuns = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t place) const { return {ConvertTo<C>(v), place}; }
@@ -97,7 +98,8 @@ struct LogSumExp {
   const T* x;
   T* y;
   explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr int kItems = 8, kColumns = 4, kHeldBytes = 128;
+  static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 6;
+  static constexpr int kColumns = 4, kHeldBytes = 128;
   static constexpr bool kOfElements = true, kScansRuns = true;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v), C(1)}; }
@@ -170,7 +172,7 @@ struct Linear {
         to_other(!r.shifted  ? 0
                  : r.reverse ? r.problem.inner
                              : -r.problem.inner) {}
-  static constexpr int kItems = 8, kColumns = 1;
+  static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1;
   static constexpr bool kOfElements = false, kScansRuns = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
@@ -197,7 +199,7 @@ struct ProductBefore {
         other(static_cast<const T*>(r.other)),
         y(static_cast<T*>(r.y)),
         back(r.reverse ? r.problem.inner : -r.problem.inner) {}
-  static constexpr int kItems = 8, kColumns = 1;
+  static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1;
   static constexpr bool kOfElements = false, kScansRuns = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(1) : ConvertTo<C>(x[i + back])};

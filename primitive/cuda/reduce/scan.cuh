@@ -12,6 +12,7 @@
 //   struct State { ... };
 //   State Merge(const State& earlier, const State& later) const;
 //   static constexpr int kItems, kColumns;  // neighbours that a thread takes: of a row; columns
+//   static constexpr int kRowBlocks;  // blocks of a multiprocessor at least, of rows
 //   static constexpr bool kScansRuns;  // whether it scans neighbours itself, and then
 //     void Scan(State (&)[N], int count) const;  // those from `count` on are anything
 //     void After(const State& before, State (&)[N]) const;  // Merge(before, each that Scan gave)

@@ -120,7 +120,7 @@ struct ThreadItems {
 
 // inner = 1: a block per chunk of a row. With kTotals it leaves the chunk's total alone.
 template <bool kTotals, class F>
-__global__ void __launch_bounds__(ScanPolicy::kRowThreads, ScanPolicy::kRowBlocks)
+__global__ void __launch_bounds__(ScanPolicy::kRowThreads, F::kRowBlocks)
     ScanRowsKernel(ScanArguments a, F f, typename F::State* totals) {
   using S = typename F::State;
   using Items = ThreadItems<F>;

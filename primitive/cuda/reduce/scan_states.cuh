@@ -12,7 +12,6 @@ namespace cuda {
 struct ScanPolicy {
   static constexpr int kThreads = 256;
   static constexpr int kRowThreads = 128;
-  static constexpr int kRowBlocks = 8;  // of a multiprocessor, at least: 64 registers a thread
   static constexpr int kBlocksPerMultiprocessor = 8;
   static constexpr int kMaxChunks = 1024;
   static constexpr int kMinRowChunk = 8192;
