@@ -121,9 +121,6 @@ StatusOr<CrossEntropyGradients> FusedRowsInPlace(const Tensor& logits, const Ten
   return CrossEntropyGradients{std::move(out[0]), std::move(out[1])};
 }
 
-// One block of a GPU goes over so many rows in less time than several general ops take.
-constexpr int64_t kRowsOfOneBlock = 1 << 16;
-
 StatusOr<Tensor> MeanWeight(const Tensor& target, int64_t ignore_index, DType dtype) {
   static const OpExpr& op = OpBuilder("mean_weight")
                                 .Input("target")

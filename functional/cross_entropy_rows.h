@@ -7,6 +7,9 @@
 
 namespace oneflow_lite::functional {
 
+// One block of a GPU goes over so many rows in less time than several general ops take.
+inline constexpr int64_t kRowsOfOneBlock = 1 << 16;
+
 // The loss of each row, and what CrossEntropyBackward wants of it.
 struct CrossEntropyRows {
   Tensor loss, stats;

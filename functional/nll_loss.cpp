@@ -2,6 +2,7 @@
 #include "functional/nll_loss.h"
 
 #include "functional/binary.h"
+#include "functional/cross_entropy_rows.h"
 #include "functional/copy.h"
 #include "functional/reduce.h"
 #include "oneflow_lite/core/error.h"
@@ -48,8 +49,15 @@ StatusOr<Tensor> ReducedLoss(const Tensor& loss, const Tensor& weight,
 StatusOr<Tensor> NllLoss(const Tensor& logp, const Tensor& target, const Tensor& weight,
                          int64_t ignore_index, absl::string_view reduction) {
   OFL_RETURN_IF_ERROR(CheckReduction("nll_loss", reduction));
-  OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(logp, target, weight, ignore_index));
-  return ReducedLoss(rows.loss, rows.weight, reduction);
+  const bool narrow = IsIntegral(target.dtype()) && target.dtype() != DType::kInt64;
+  OFL_ASSIGN_OR_RETURN(const Tensor wide, narrow ? Cast(target, DType::kInt64) : target);
+  OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(logp, wide, weight, ignore_index));
+  const Tensor& loss = rows.loss;
+  if (reduction != "none" && !weight.defined() && loss.ndim() == 1 &&
+      loss.dtype() == ComputeType(loss.dtype()) && loss.numel() <= kRowsOfOneBlock) {
+    return ReducedRows(loss, reduction == "mean" ? wide : Tensor(), ignore_index, loss.dtype());
+  }
+  return ReducedLoss(loss, rows.weight, reduction);
 }
 
 OFL_REGISTER_FUNCTION(
