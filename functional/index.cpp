@@ -61,13 +61,8 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf(name, "index", index));
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
-  // What is written may not be read again.
-  if (places.storage()->Overlaps(*self.storage())) {
-    OFL_ASSIGN_OR_RETURN(places, Clone(places));
-  }
-  if (from.storage()->Overlaps(*self.storage())) {
-    OFL_ASSIGN_OR_RETURN(from, Clone(from));
-  }
+  OFL_ASSIGN_OR_RETURN(places, ApartFrom(self, places));
+  OFL_ASSIGN_OR_RETURN(from, ApartFrom(self, from));
   if (self.ndim() > 0) return Call(op, {self, places, from}, {axis, from_end});
   OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(self, 0));
   OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis, from_end}).status());
@@ -111,6 +106,10 @@ const OpExpr& ScatterOpExpr(const char* name) {
 }
 
 }  // namespace
+
+StatusOr<Tensor> ApartFrom(const Tensor& self, const Tensor& t) {
+  return t.storage()->Overlaps(*self.storage()) ? Clone(t) : StatusOr<Tensor>(t);
+}
 
 StatusOr<Tensor> Gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return GatherPlaces(x, dim, index, false);

@@ -48,6 +48,9 @@ OFL_API StatusOr<Tensor> ScatterPlaces(const Tensor& self, int64_t dim, const Te
                                        const Operand& src, bool from_end);
 OFL_API StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor& index,
                                           const Tensor& src, bool from_end);
+// t, or a copy of it where it shares memory with self: what is written may not be read again.
+StatusOr<Tensor> ApartFrom(const Tensor& self, const Tensor& t);
+
 // sum with src, of its dtype or of a 16-bit float that it sums in float32, added in place.
 StatusOr<Tensor> AddPlacesWide(const Tensor& sum, int64_t dim, const Tensor& index,
                                const Tensor& src, bool from_end);

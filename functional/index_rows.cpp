@@ -125,6 +125,15 @@ StatusOr<Tensor> Spread(const Slices& s) {
   return Expand(places, s.src.shape());
 }
 
+// Of which nothing that is read shares memory with self.
+StatusOr<Slices> SlicesToWrite(const char* name, const Tensor& self, int64_t dim,
+                               const Tensor& index, const Tensor& src) {
+  OFL_ASSIGN_OR_RETURN(Slices s, SlicesOf(name, self, dim, index, src));
+  OFL_ASSIGN_OR_RETURN(s.index, ApartFrom(s.self, s.index));
+  OFL_ASSIGN_OR_RETURN(s.src, ApartFrom(s.self, s.src));
+  return s;
+}
+
 StatusOr<Tensor> AddInto(const char* name, const Tensor& self, int64_t dim, const Tensor& index,
                          const Tensor& src, const Scalar& alpha) {
   static const OpExpr& op = OpBuilder("index_add_")
@@ -135,7 +144,7 @@ StatusOr<Tensor> AddInto(const char* name, const Tensor& self, int64_t dim, cons
                                 .Attr("dim")
                                 .Attr("alpha")
                                 .Get();
-  OFL_ASSIGN_OR_RETURN(Slices s, SlicesOf(name, self, dim, index, src));
+  OFL_ASSIGN_OR_RETURN(Slices s, SlicesToWrite(name, self, dim, index, src));
   if (self.dtype() == DType::kBool) {  // the sum of truths is whether one holds
     OFL_ASSIGN_OR_RETURN(const Tensor count, Cast(self, DType::kInt64));
     OFL_ASSIGN_OR_RETURN(const Tensor holds, Cast(src, DType::kInt64));
@@ -173,7 +182,7 @@ StatusOr<Tensor> CopySlices(const char* name, const Tensor& self, int64_t dim, c
                                 .Output("out")
                                 .Attr("dim")
                                 .Get();
-  OFL_ASSIGN_OR_RETURN(Slices s, SlicesOf(name, self, dim, index, src));
+  OFL_ASSIGN_OR_RETURN(Slices s, SlicesToWrite(name, self, dim, index, src));
   OFL_ASSIGN_OR_RETURN(const bool dense, PutInOrder(&s));
   if (dense) {
     OFL_RETURN_IF_ERROR(Call(op, {s.self, s.index, s.src}, {s.axis}).status());

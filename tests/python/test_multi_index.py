@@ -209,3 +209,31 @@ def test_assignment_is_recorded(device):
     view = flow.zeros(5, 4, device=device)
     view.t()[at] = 1.0  # strided
     assert host(view).sum() == 3 and host(view)[3, 0] == 1
+
+
+WRITES = {
+    "x[i, j] = v": lambda x, i, j, v: x.__setitem__((i, j), v),
+    "index_put_": lambda x, i, j, v: x.index_put_((i, j), v),
+    "scatter_": lambda x, i, j, v: x.view(-1).scatter_(0, i * 3 + j, v),
+    "index_copy_": lambda x, i, j, v: x.view(-1).index_copy_(0, i * 3 + j, v),
+    "x[i] = v": lambda x, i, j, v: x.view(-1).__setitem__(i * 3 + j, v),
+}
+SUMS = {
+    "index_add_": lambda x, i, j, v: x.view(-1).index_add_(0, i * 3 + j, v),
+    "scatter_add_": lambda x, i, j, v: x.view(-1).scatter_add_(0, i * 3 + j, v),
+    "accumulate": lambda x, i, j, v: x.index_put_((i, j), v, accumulate=True),
+}
+
+
+@pytest.mark.parametrize("name", [*WRITES, *SUMS])
+def test_what_is_written_may_share_memory(name, device):
+    """As if it had been copied before."""
+    i, j = (flow.tensor(t, device=device) for t in ([0, 0, 0, 1, 1, 1], [1, 2, 0, 1, 2, 0]))
+    x = flow.arange(6.0, device=device).view(2, 3)
+    ({**WRITES, **SUMS})[name](x, i, j, x.view(6))
+    expected = [2, 0, 1, 5, 3, 4] if name in WRITES else [2, 1, 3, 8, 7, 9]
+    assert host(x).ravel().tolist() == expected
+    places = flow.tensor([2, 0, 1], device=device)  # of integers: the places themselves
+    flat = places.view(-1)
+    flat.index_copy_(0, places, flow.tensor([7, 8, 9], device=device))
+    assert host(places).tolist() == [8, 9, 7]
