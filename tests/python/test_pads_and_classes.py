@@ -77,6 +77,17 @@ def test_flips_and_rolls_of_short_rows(dtype, device):
         np.testing.assert_array_equal(host(given.roll((1, 2), (1, 2))), np.roll(x, (1, 2), (1, 2)))
 
 
+def test_far_rolls_of_long_rows(device):
+    """Ends of rows that are longer than what a block of a GPU writes."""
+    for dtype, n in (("uint8", 70001), ("float16", 300000), ("float32", 1 << 18)):
+        x = np.arange(2 * n).reshape(2, n) % 97
+        given = tensor(x, dtype, device)
+        for shift in (1, 5000, n // 4, -n // 3):
+            np.testing.assert_array_equal(host(given.roll(shift, 1)), np.roll(x, shift, 1))
+        padded = F.pad(given, (3001, 20000))
+        np.testing.assert_array_equal(host(padded), np.pad(x, ((0, 0), (3001, 20000))))
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 0, 3)], ids=str)
 def test_one_hot(shape, device):
     classes = np.random.default_rng(1).integers(0, 6, shape)

@@ -114,13 +114,15 @@ struct RemapInsides {
     around_log2 = 0;
     while ((int64_t{1} << around_log2) < most) ++around_log2;
   }
-  // Whether they are most of a row, and some packs of it.
+  // Whether they are most of a row, and some packs of it, and what a block writes around beginnings
+  // is not much more than its span.
   static bool Serve(const RemapRun& run, int pack) {
     const RemapDim& last = run.last();
     if (last.mode == RemapMode::kFlip || last.stride != 1 || !run.IsNear()) return false;
     const RemapInsides in(run, pack);
     return in.end - in.begin >= kLeastPacks * pack &&
-           2 * (in.out - in.end + in.begin) <= in.end - in.begin;
+           2 * (in.out - in.end + in.begin) <= in.end - in.begin &&
+           (int64_t{1} << in.around_log2) <= int64_t{kInsidePacks} * kElementwiseThreads * pack;
   }
 };
 
