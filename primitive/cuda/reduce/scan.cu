@@ -82,7 +82,7 @@ template <class T>
 using Minimum = Extreme<T, true>;
 
 // exp(x) of x <= 0, which errs by some units in the last place for each unit of x: where x is
-// large, the result is small beside the 1 that it is added to. And log(x) of x >= 2^-58: within
+// large, the result is small beside the 1 that it is added to. And log(x) of normal x: within
 // 2^-22 of the greater of it and 1.
 __device__ __forceinline__ float ExpNonPositive(float x) { return fast::Exp2(x * 1.44269504f); }
 __device__ __forceinline__ double ExpNonPositive(double x) { return exp(x); }
@@ -98,6 +98,7 @@ struct LogSumExp {
   const T* x;
   T* y;
   explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
+  static constexpr C kNear = 8;
   static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 6;
   static constexpr int kColumns = 4, kHeldBytes = 128;
   static constexpr bool kOfElements = true, kScansRuns = true;
@@ -118,7 +119,8 @@ struct LogSumExp {
                          : State{b.max, b.sum + a.sum * share};
   }
   // The inclusive scan of N elements, of which those from `count` on are anything: sums beside one
-  // maximum, where the first is not so far below it that its exponential would lose bits.
+  // maximum, where the first is not far below it. A result errs by as much of that distance as a
+  // C does of it, besides.
   template <int N>
   __device__ __forceinline__ void Scan(State (&s)[N], int count) const {
     C most = s[0].max;
@@ -126,7 +128,7 @@ struct LogSumExp {
     for (int i = 1; i < N; ++i) {
       if (i < count && s[i].max > most) most = s[i].max;
     }
-    if (most - s[0].max <= C(40)) {  // neither infinities nor NaN
+    if (most - s[0].max <= kNear) {  // neither infinities nor NaN
       C sum = 0;
 #pragma unroll
       for (int i = 0; i < N; ++i) {
