@@ -28,8 +28,8 @@ class Arange {
   virtual ~Arange() = default;
   // y[i] = start + i * step, computed in int64 for integer dtypes and in double for floats.
   virtual Status Launch(Stream& stream, int64_t n, Scalar start, Scalar step, void* y) const = 0;
-  // The same of n numbers from start to end, both included, from the nearer end, so that both are
-  // exact; in double, for integer dtypes too, which lose the fraction.
+  // The same of n numbers from start to end, both included, from the nearer end, so that neither is
+  // rounded but to a double; integer dtypes lose the fraction.
   virtual Status LaunchBetween(Stream& stream, int64_t n, double start, double end,
                                void* y) const = 0;
 };

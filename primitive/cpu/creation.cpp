@@ -62,7 +62,7 @@ void FillHalf(int64_t begin, int64_t end, double from, double step, int64_t zero
   for (int64_t i = begin; i < end; ++i) {
     const double v = from + static_cast<double>(i - zero) * step;
     if constexpr (std::is_integral_v<T>) {
-      y[i] = static_cast<T>(static_cast<int64_t>(v));
+      y[i] = static_cast<T>(v < 0x1p63 ? static_cast<int64_t>(v) : INT64_MAX);
     } else {
       y[i] = static_cast<T>(static_cast<ComputeOf<T>>(v));
     }

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._devices import common_shape
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, Tensor
 
@@ -64,6 +65,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise _ext.ShapeError(f"cdist(): rows of shapes {list(x1.shape)} and {list(x2.shape)} do "
                               "not go together")  # fmt: skip
+    common_shape("cdist", [tuple(x1.shape[:-2]), tuple(x2.shape[:-2])])
     if p == 2 and x1.dtype == x2.dtype and x1.dtype in (_ext.float32, _ext.float64):
         least = _MODES[compute_mode]
         if x1.shape[-2] > least or x2.shape[-2] > least:
