@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/core/thread_limit.h"
 
+#include <omp.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -63,20 +65,54 @@ Limits LimitsNow() {
 
 // What the calling thread was granted, and when.
 struct Grant {
-  int threads = 1;
+  int threads = 1;  // at least its team
   Limits limits;
   Clock::time_point time;
   // The last team's size. OpenMP keeps that many threads: where a smaller team follows, the others
   // end, and a larger one after it starts them anew.
   int team = 1;
+  // A library had teams of its own since, and has left threads of an unknown number.
+  bool library = false;
   // The system has no room for threads that still end beside as many that start.
   bool tight = false;
+
+  bool Lasts() const { return Clock::now() - time < kGrantLasts && limits == LimitsNow(); }
 };
 thread_local Grant grant;
 
+// Looks how many threads of a team of `wanted` there can be. Those that live are not counted anew.
+void Look(int wanted) {
+  Grant& g = grant;
+  // Ends the threads of the calling thread and waits for them, so that none lives uncounted.
+  if (g.library) omp_pause_resource(omp_pause_soft, omp_get_initial_device());
+  g.library = false;
+  const int most = std::max(wanted, g.team), more = most - g.team;
+  const int with_ending = more + most - 1;
+  const auto count = [&] {
+    const int startable = CountStartable(with_ending);
+    g.tight = startable < with_ending;
+    // A quarter is left to who may start theirs before ours are there.
+    g.threads = std::min(most, g.team + startable - startable / 4);
+  };
+  count();
+  if (g.threads < wanted) {  // for good, so what has just ended gets the time to be gone
+    usleep(10'000);
+    count();
+  }
+  g.limits = LimitsNow();
+  g.time = Clock::now();
+  if (g.threads < wanted) SetNumThreads(std::min(NumThreads(), g.threads));
+}
+
+// Of what the last look found, or a new one.
+int LastGrant(int wanted) {
+  if (wanted > grant.threads || !grant.Lasts()) Look(wanted);
+  return std::min(wanted, grant.threads);
+}
+
 void WarnOnce(int wanted, int granted) {
   static std::atomic<bool> warned{false};
-  if (warned.exchange(true)) return;
+  if (granted >= wanted || warned.exchange(true)) return;
   std::fprintf(stderr,
                "oneflow_lite: the system starts no %d threads for this process; %d are used\n",
                wanted, granted);
@@ -85,37 +121,27 @@ void WarnOnce(int wanted, int granted) {
 }  // namespace
 
 int GrantThreads(int wanted) {
-  Grant& g = grant;
-  if (wanted <= g.team) return wanted;
-  const Clock::time_point now = Clock::now();
-  const Limits limits = LimitsNow();
-  const bool lasts = now - g.time < kGrantLasts && limits == g.limits;
-  if (wanted <= g.threads && lasts) return wanted;
-  const int more = wanted - g.team, startable = CountStartable(2 * more);
-  // A quarter is left to who may start theirs before ours are there.
-  g.tight = startable < 2 * more;
-  g.threads = std::min(wanted, g.team + startable - startable / 4);
-  g.limits = limits;
-  g.time = now;
-  if (g.threads < wanted) SetNumThreads(std::min(NumThreads(), g.threads));
-  return g.threads;
+  const Grant& g = grant;
+  return wanted <= g.team && !g.tight ? wanted : LastGrant(wanted);
 }
 
 int GrantTeam(int wanted) {
-  if (wanted > grant.team) {
-    const int granted = GrantThreads(wanted);
-    if (granted < wanted) WarnOnce(wanted, granted);
-    wanted = granted;
-  }
+  Grant& g = grant;
+  const int granted = GrantThreads(wanted);
+  WarnOnce(wanted, granted);
   // Where there is little room no team gets smaller, so that none has to start threads again.
-  return grant.team = grant.tight ? std::max(wanted, grant.team) : wanted;
+  g.team = g.tight ? std::max(granted, g.team) : granted;
+  g.library = false;
+  return g.team;
 }
 
 int GrantLibraryTeams(int wanted) {
-  const int granted = GrantThreads(wanted);
-  if (granted < wanted) WarnOnce(wanted, granted);
-  if (grant.tight) return 1;
-  grant.team = 1;  // its last team may have any size
+  Grant& g = grant;
+  const int granted = LastGrant(wanted);  // if all live now, too: they may end and start again
+  WarnOnce(wanted, granted);
+  if (g.tight) return 1;
+  g.team = 1;
+  g.library = true;
   return granted;
 }
 

@@ -27,7 +27,7 @@ OFL_API int GrantThreads(int wanted);
 OFL_API int GrantTeam(int wanted);
 
 // The same for a library that starts OpenMP teams of any size up to `wanted`: 1 where the system
-// has little room.
+// has little room, until a look (after two seconds, or where limits have changed) finds more.
 OFL_API int GrantLibraryTeams(int wanted);
 
 }  // namespace oneflow_lite

@@ -3,6 +3,8 @@
 
 #include <cblas.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -63,6 +65,44 @@ bool TakeKernelsOfInstructions() {
 
 const bool took_kernels = TakeKernelsOfInstructions();
 
+// What OpenBLAS maps for each of its threads and for each call, and keeps for good (BUFFER_SIZE and
+// a page). Where it gets none, it tries again for ever (blas_memory_alloc).
+constexpr size_t kBuffer = (size_t{128} << 20) + 4096;
+
+bool HasRoom(size_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* p = mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
+  return p != MAP_FAILED && munmap(p, bytes) == 0;
+}
+
+size_t StackBytes() {
+  pthread_attr_t attributes;
+  size_t bytes = 0;
+  if (pthread_getattr_default_np(&attributes) != 0) return 0;
+  pthread_attr_getstacksize(&attributes, &bytes);
+  pthread_attr_destroy(&attributes);
+  return bytes;
+}
+
+// How many of `threads` have room for their buffers under the limit of address space (ulimit -v),
+// beside the stacks of those that start and of those that still end.
+int ThreadsWithBuffers(int threads) {
+  static std::atomic<int> buffers{openblas_get_num_threads()};  // mapped so far, at least
+  int mapped = buffers.load();
+  if (threads < mapped) return threads;
+  rlimit memory{};
+  if (getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY) {
+    const auto needs = [&](int n) {
+      return static_cast<size_t>(n + 1 - mapped) * kBuffer +
+             2 * static_cast<size_t>(n - 1) * StackBytes();
+    };
+    while (threads > 1 && threads >= mapped && !HasRoom(needs(threads))) --threads;
+  }
+  while (mapped < threads + 1 && !buffers.compare_exchange_weak(mapped, threads + 1)) {
+  }
+  return threads;
+}
+
 std::atomic<int64_t> users{0};
 std::atomic<bool> ended{false};
 thread_local bool ends_here = false;
@@ -95,7 +135,7 @@ void SetBlasThreads(int threads) {
   thread_local int current = 0;
   if (threads > 1) {
     WillStartThreads();
-    threads = GrantLibraryTeams(threads);
+    threads = ThreadsWithBuffers(GrantLibraryTeams(threads));
   }
   if (threads == current) return;
   openblas_set_num_threads(threads);

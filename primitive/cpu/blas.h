@@ -20,8 +20,9 @@ class BlasUse {
 };
 
 // Gives the BLAS so many threads in the calls of this thread: one within ParallelFor and in forked
-// children. It keeps the number per calling thread (an OpenMP setting, which the end of a parallel
-// region takes back), so it is set where it changed only.
+// children, and fewer where the system has no room for their stacks and buffers. It keeps the
+// number per calling thread (an OpenMP setting, which the end of a parallel region takes back), so
+// it is set where it changed only.
 void SetBlasThreads(int threads);
 
 }  // namespace oneflow_lite

@@ -158,6 +158,145 @@ def test_a_limit_that_falls_later_leaves_fewer_threads(how, before):
                         r"\d+ are used\n", done.stderr)  # fmt: skip
 
 
+LIBRARY = """
+import ctypes, mmap, os, re, resource, signal, threading, time
+import oneflow_lite as flow
+a, x = flow.eye(300), flow.ones(4000, 1000)
+signal.alarm(60)  # OpenBLAS tries for ever to map what it does not get
+
+def skip(reason):
+    print("skip:", reason, flush=True)
+    os._exit(0)
+
+def used(name):
+    return int(open("/proc/self/status").read().split(name + ":")[1].split()[0])
+
+def limit(which, soft):
+    try:
+        resource.setrlimit(which, (soft, resource.getrlimit(which)[1]))
+    except (OSError, ValueError) as error:
+        skip(f"no limit can be set here: {error}")
+
+def limit_memory(megabytes):
+    limit(resource.RLIMIT_AS, (used("VmSize") << 10) + (megabytes << 20))
+    try:
+        mmap.mmap(-1, megabytes + 1 << 20, flags=mmap.MAP_PRIVATE).close()
+        skip("the limit of address space has no effect here")
+    except OSError:
+        pass
+
+def lift_memory():
+    limit(resource.RLIMIT_AS, resource.getrlimit(resource.RLIMIT_AS)[1])
+
+def limit_threads(threads):  # of a user of its own, as root has no limit
+    try:
+        os.setuid(100_000 + os.getpid())
+    except OSError as error:
+        skip(f"takes the identity of a user without processes: {error}")
+    limit(resource.RLIMIT_NPROC, used("Threads") + threads)
+
+def share():
+    assert abs(flow.softmax(x, 1).sum().item() / 4000 - 1) < 1e-4
+
+paths = re.findall(r"/\\S*/libopenblas\\S*", open("/proc/self/maps").read())
+if not paths:
+    skip("the BLAS is no shared OpenBLAS")
+blas = ctypes.CDLL(paths[0])
+
+def cholesky():
+    assert abs(flow.linalg.cholesky(a).sum().item() - 300) < 1e-3
+    return blas.openblas_get_num_threads()
+
+assert cholesky() == 1  # has mapped what one thread needs
+"""
+
+
+def library(script, limit=None):
+    done = run(LIBRARY + script, environment={"OMP_NUM_THREADS": "1"}, limit=limit)
+    assert done.returncode == 0, done.stderr
+    if done.stdout.startswith("skip: "):
+        pytest.skip(done.stdout[6:].strip())
+    return [int(number) for number in done.stdout.split()], done.stderr
+
+
+def small_stacks():
+    resource.setrlimit(resource.RLIMIT_STACK, (2 << 20, 2 << 20))
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+@pytest.mark.parametrize("stacks, room", [(small_stacks, 300), (large_stacks, 960)])
+def test_openblas_has_as_many_threads_as_buffers(stacks, room):
+    """It maps 128 MB a thread, and tries for ever where that is refused."""
+    (few, all_of_them), _ = library(
+        f"""
+flow.set_num_threads(8)
+limit_memory({room})
+few = cholesky()
+lift_memory()
+print(few, cholesky(), flush=True)
+os._exit(0)
+""",
+        limit=stacks,
+    )
+    assert 1 <= few < 8
+    assert all_of_them == 8
+
+
+ROOM_COMES_BACK = {
+    "limit": """
+limit_memory(360)  # of 6 times 64 MB, for three that start beside three that still end
+flow.set_num_threads(4)
+share()
+before = cholesky()
+lift_memory()
+print(before, flow.get_num_threads(), cholesky(), flush=True)
+os._exit(0)
+""",
+    "others": """
+limit_threads(5 + 4)
+end = threading.Event()
+others = [threading.Thread(target=end.wait) for _ in range(4)]
+for other in others:
+    other.start()
+flow.set_num_threads(4)
+share()
+before = cholesky()
+end.set()
+for other in others:
+    other.join()
+time.sleep(2.2)
+print(before, flow.get_num_threads(), cholesky(), flush=True)
+os._exit(0)
+""",
+}
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+@pytest.mark.parametrize("how", ROOM_COMES_BACK)
+def test_a_library_has_its_threads_again_where_room_comes_back(how):
+    if how == "others" and os.getuid() != 0:
+        pytest.skip("takes the identity of a user without processes, as root alone may")
+    (before, threads, after), _ = library(ROOM_COMES_BACK[how], limit=large_stacks)
+    assert before == 1
+    assert (threads, after) == (4, 4)
+
+
+def test_threads_that_a_library_left_are_not_counted_as_missing():
+    if os.getuid() != 0:
+        pytest.skip("takes the identity of a user without processes, as root alone may")
+    numbers, stderr = library("""
+limit_threads(2 * 7)
+flow.set_num_threads(8)
+share()
+flow.linalg.cholesky(a)  # and no smaller team of ours that ends OpenBLAS's threads
+time.sleep(2.2)  # then it is looked at anew
+share()
+print(flow.get_num_threads(), flush=True)
+os._exit(0)
+""")
+    assert (numbers, stderr) == ([8], "")
+
+
 def test_a_number_in_the_environment_that_makes_no_sense_is_not_used():
     done = run(COMPUTE, "4", environment={"OMP_NUM_THREADS": "100000"})
     assert done.returncode == 0 and done.stdout == "4\n", done.stderr
