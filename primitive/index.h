@@ -45,7 +45,7 @@ class Scatter {
   enum class Mode : uint8_t { kPut, kAdd, kMul, kMax, kMin };
   struct Spec {
     DType dtype = DType::kFloat32;
-    Mode mode = Mode::kPut;  // kAdd: not bool; CUDA has kPut and kAdd
+    Mode mode = Mode::kPut;  // kAdd: not bool
     DType src = dtype;       // kAdd: or a 16-bit float, which float32 sums
   };
   virtual ~Scatter() = default;

@@ -80,10 +80,8 @@ StatusOr<std::unique_ptr<Gather>> NewGather(const Gather::Spec& spec) {
   return std::make_unique<CudaGather>(spec.dtype);
 }
 StatusOr<std::unique_ptr<Scatter>> NewScatter(const Scatter::Spec& spec) {
-  using Mode = Scatter::Mode;
-  const bool there = spec.mode == Mode::kPut || spec.mode == Mode::kAdd;
-  const cuda::ScatterRunLauncher launcher =
-      there ? cuda::FindScatterRun(spec.dtype, spec.src, spec.mode == Mode::kAdd) : nullptr;
+  const auto store = static_cast<cuda::ScatterStore>(spec.mode);
+  const cuda::ScatterRunLauncher launcher = cuda::FindScatterRun(spec.dtype, spec.src, store);
   if (!launcher) return NoPrimitiveFor(Scatter::kName, DeviceType::kCUDA, spec.dtype);
   return std::make_unique<CudaScatter>(launcher, spec);
 }

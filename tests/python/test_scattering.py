@@ -228,3 +228,28 @@ def test_the_last_of_those_that_go_to_one_place_stays(shape, dim, index_shape, l
         want, given, from_ = (np.rint(v) if whole else v for v in (expected, x, src))
         got = flow.scatter(tensor(given, dtype, device), dim, places, tensor(from_, dtype, device))
         np.testing.assert_array_equal(host(got), host(tensor(want, dtype)))
+
+
+IN_PLACE = {"scatter_mul_": np.multiply, "scatter_max_": np.maximum, "scatter_min_": np.minimum}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "int8", "bool"])
+@pytest.mark.parametrize("shape", [(3, 5), (300, 7), (7, 300), (5000,), (3, 4, 90)], ids=str)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_joins_with_what_is_there(name, shape, dtype, device):
+    """One after the other along every dim, the later ones last; NaN stays."""
+    rng = np.random.default_rng(5)
+    for dim in range(len(shape)):
+        x, s = (rng.integers(-2, 3, shape).astype(dtype) for _ in range(2))
+        if dtype.startswith("float"):
+            x.flat[1] = s.flat[-1] = np.nan
+        index = rng.integers(0, shape[dim], shape)
+        expected = np.moveaxis(x.copy(), dim, 0)
+        rest = tuple(np.indices(expected.shape[1:]))
+        with np.errstate(all="ignore"):
+            for places, row in zip(np.moveaxis(index, dim, 0), np.moveaxis(s, dim, 0), strict=True):
+                at = (places, *rest)
+                expected[at] = IN_PLACE[name](expected[at], row)
+        y, i, t = (flow.tensor(a, device=device) for a in (x, index, s))
+        getattr(flow.ops, name)(y, i, t, dim=dim)
+        np.testing.assert_array_equal(y.cpu().numpy(), np.moveaxis(expected, 0, dim))

@@ -27,7 +27,7 @@ import test_parallel_gpt
 import test_pipeline
 import test_zero_optimizer
 from rank_group import DEVICE, _free_port, unchecked
-from two_gpus import ON, close, marks, only_cuda
+from two_gpus import ON, close, group, marks, only_cuda
 
 flow = pytest.importorskip("oneflow_lite")
 
@@ -389,9 +389,10 @@ def captured_first(rank):
 
 @only_cuda
 def test_ranks_are_connected_before_a_capture(pair):
-    pair.close()  # those that have met in other tests
-    pair.run(captured_first, timeout=60)
-    pair.close()  # the ranks were told that one failed
+    pair.close()  # whose ranks may have met in other tests
+    fresh = group()
+    fresh.run(captured_first, timeout=60)
+    fresh.close()  # the ranks were told that one failed
 
 
 # The op table, last: it is long.

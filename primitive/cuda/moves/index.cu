@@ -29,6 +29,34 @@ struct AddTo {
   }
 };
 
+struct MultiplyBy {
+  template <class T>
+  __device__ T operator()(T to, T from) const {
+    if constexpr (std::is_same_v<T, bool>) {
+      return to && from;
+    } else if constexpr (std::is_integral_v<T>) {  // which wraps around
+      return static_cast<T>(static_cast<uint64_t>(to) * static_cast<uint64_t>(from));
+    } else {
+      using C = ComputeType<T>;
+      return ConvertTo<T>(static_cast<C>(ConvertTo<C>(to) * ConvertTo<C>(from)));
+    }
+  }
+};
+// A NaN that comes is taken, one that is there stays.
+template <bool kLarger>
+struct Keep {
+  template <class T>
+  __device__ T operator()(T to, T from) const {
+    if constexpr (std::is_integral_v<T>) {
+      return (kLarger ? from > to : from < to) ? from : to;
+    } else {
+      using C = ComputeType<T>;
+      const C there = ConvertTo<C>(to), value = ConvertTo<C>(from);
+      return (kLarger ? value > there : value < there) || value != value ? from : to;
+    }
+  }
+};
+
 // An element of src as one of the result.
 template <class T, class X>
 __device__ __forceinline__ T Widened(X v) {
@@ -348,20 +376,36 @@ size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& p) {
   return FindsLast(columns, p) ? sizeof(int32_t) * columns * p.size : 0;
 }
 
-ScatterRunLauncher FindScatterRun(DType dtype, DType src, bool add) {
+namespace {
+template <class Store>
+struct ScatterFinder {
+  template <class T>
+  ScatterRunLauncher operator()(Tag<T>) const {
+    return &LaunchScatter<T, T, Store>;
+  }
+};
+}  // namespace
+
+ScatterRunLauncher FindScatterRun(DType dtype, DType src, ScatterStore store) {
   if (src != dtype) {
-    if (!add || dtype != DType::kFloat32) return nullptr;
+    if (store != ScatterStore::kAdd || dtype != DType::kFloat32) return nullptr;
     return VisitDeviceFloating<ScatterRunLauncher>(src, [](auto tag) -> ScatterRunLauncher {
       using X = typename decltype(tag)::type;
       if constexpr (sizeof(X) == 2) return &LaunchScatter<float, X, AddTo>;
       return nullptr;
     });
   }
-  if (add) {
-    return VisitDeviceNumeric<ScatterRunLauncher>(dtype, [](auto tag) -> ScatterRunLauncher {
-      using T = typename decltype(tag)::type;
-      return &LaunchScatter<T, T, AddTo>;
-    });
+  switch (store) {
+    case ScatterStore::kAdd:
+      return VisitDeviceNumeric<ScatterRunLauncher>(dtype, ScatterFinder<AddTo>{});
+    case ScatterStore::kMul:
+      return VisitDeviceAll<ScatterRunLauncher>(dtype, ScatterFinder<MultiplyBy>{});
+    case ScatterStore::kMax:
+      return VisitDeviceAll<ScatterRunLauncher>(dtype, ScatterFinder<Keep<true>>{});
+    case ScatterStore::kMin:
+      return VisitDeviceAll<ScatterRunLauncher>(dtype, ScatterFinder<Keep<false>>{});
+    case ScatterStore::kPut:
+      break;
   }
   return VisitWord(SizeOf(dtype), [](auto tag) -> ScatterRunLauncher {
     using T = typename decltype(tag)::type;

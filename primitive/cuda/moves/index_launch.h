@@ -37,7 +37,9 @@ struct ScatterRun {
   void* workspace;
 };
 using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, const DeviceLimits&, cudaStream_t);
-ScatterRunLauncher FindScatterRun(DType dtype, DType src, bool add);
+// What becomes of what is there, as in primitive/index.h.
+enum class ScatterStore : uint8_t { kPut, kAdd, kMul, kMax, kMin };
+ScatterRunLauncher FindScatterRun(DType dtype, DType src, ScatterStore store);
 // Bytes for a scatter that overwrites.
 size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& dim);
 
