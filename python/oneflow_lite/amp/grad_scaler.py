@@ -6,14 +6,15 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float32
 from oneflow_lite.autograd._grad_mode import no_grad
-from oneflow_lite.distributed._collectives import all_reduce
-from oneflow_lite.distributed._world import Group
 from oneflow_lite.optim._gradients import gradient_of
 from oneflow_lite.optim.optimizer import Optimizer
+
+if TYPE_CHECKING:
+    from oneflow_lite.distributed import Group
 
 _KEYS = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
 _MOST = 2.0**127  # of a float32, which the scale is
@@ -159,6 +160,8 @@ class GradScaler:
             flags = [of.found_infs[where]] * len(grads)
             _C.multi_unscale_(grads, flags, scale.to(where) if divide else None)
         if self._group is not None:
+            from oneflow_lite.distributed import all_reduce
+
             found = _C.zeros_like(scale)
             for flag in of.found_infs.values():
                 found += flag.to(scale.device)
