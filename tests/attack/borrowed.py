@@ -239,7 +239,8 @@ def rounds(rng, say):
     sys.unraisablehook = lambda unraisable: None  # of sbp, cost, threads and finalizers
     used = pages("all") * resource.getpagesize()
     if used < 1 << 40:  # AddressSanitizer maps more than there is
-        resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), -1))
+        # Twice what the tensors that are kept, their copies and the BLAS's buffers came to.
+        resource.setrlimit(resource.RLIMIT_AS, (used + (2 << 30), -1))
     register()
     fuzzer = Borrowed(rng.randrange(1 << 30))
     done = 0
