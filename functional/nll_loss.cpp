@@ -2,8 +2,8 @@
 #include "functional/nll_loss.h"
 
 #include "functional/binary.h"
-#include "functional/cross_entropy_rows.h"
 #include "functional/copy.h"
+#include "functional/cross_entropy_rows.h"
 #include "functional/reduce.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -30,7 +30,7 @@ StatusOr<NllRows> NllLossRows(const Tensor& logp, const Tensor& target, const Te
   OFL_ASSIGN_OR_RETURN(Tensor wide, narrow ? Cast(target, DType::kInt64) : target);
   const Tensor inputs[] = {logp, wide, weight};
   OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, inputs, {ignore_index}));
-  return NllRows{out[0], out[1]};
+  return NllRows{out[0], out[1], wide};
 }
 
 StatusOr<Tensor> ReducedLoss(const Tensor& loss, const Tensor& weight,
@@ -49,13 +49,12 @@ StatusOr<Tensor> ReducedLoss(const Tensor& loss, const Tensor& weight,
 StatusOr<Tensor> NllLoss(const Tensor& logp, const Tensor& target, const Tensor& weight,
                          int64_t ignore_index, absl::string_view reduction) {
   OFL_RETURN_IF_ERROR(CheckReduction("nll_loss", reduction));
-  const bool narrow = IsIntegral(target.dtype()) && target.dtype() != DType::kInt64;
-  OFL_ASSIGN_OR_RETURN(const Tensor wide, narrow ? Cast(target, DType::kInt64) : target);
-  OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(logp, wide, weight, ignore_index));
+  OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(logp, target, weight, ignore_index));
   const Tensor& loss = rows.loss;
   if (reduction != "none" && !weight.defined() && loss.ndim() == 1 &&
       loss.dtype() == ComputeType(loss.dtype()) && loss.numel() <= kRowsOfOneBlock) {
-    return ReducedRows(loss, reduction == "mean" ? wide : Tensor(), ignore_index, loss.dtype());
+    return ReducedRows(loss, reduction == "mean" ? rows.target : Tensor(), ignore_index,
+                       loss.dtype());
   }
   return ReducedLoss(loss, rows.weight, reduction);
 }

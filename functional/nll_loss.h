@@ -17,9 +17,9 @@ OFL_API StatusOr<Tensor> NllLoss(const Tensor& logp, const Tensor& target,
                                  const Tensor& weight = {}, int64_t ignore_index = -100,
                                  absl::string_view reduction = "mean");
 
-// The loss of each row before reduction, and the weight with which it counts.
+// The loss of each row before reduction, the weight with which it counts, and its target as int64.
 struct NllRows {
-  Tensor loss, weight;
+  Tensor loss, weight, target;
 };
 OFL_API StatusOr<NllRows> NllLossRows(const Tensor& logp, const Tensor& target,
                                       const Tensor& weight = {}, int64_t ignore_index = -100);
