@@ -105,6 +105,13 @@ def close(got, want):
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-10)
 
 
+def seat(rank, ranks):
+    """Stages, ranks of each, and the stage and place of this rank."""
+    grid = np.reshape(ranks, (len(ranks), -1))
+    index, column = np.argwhere(grid == rank)[0]
+    return *grid.shape, index, column
+
+
 def trained(rank, ranks, kind, rows, micro_batches):
     if not dist.is_initialized():
         dist.init()  # those that take no part below, too
@@ -167,8 +174,7 @@ def clipped(rank, ranks, kind, order):
         dist.init()
     if rank not in np.ravel(ranks):
         return
-    count, columns = len(ranks), np.shape(ranks)[1] if np.ndim(ranks) == 2 else 1
-    index, column = np.argwhere(np.reshape(ranks, (count, columns)) == rank)[0]
+    count, columns, index, column = seat(rank, ranks)
     x, t = (a[0] for a in data(12))
     stages = stages_of(kind, count)
     reference = InOrder(stages)
@@ -213,8 +219,7 @@ def scaled(rank, ranks, kind, broken):
         dist.init()
     if rank not in np.ravel(ranks):
         return
-    count, columns = len(ranks), np.shape(ranks)[1] if np.ndim(ranks) == 2 else 1
-    index, column = np.argwhere(np.reshape(ranks, (count, columns)) == rank)[0]
+    count, columns, index, column = seat(rank, ranks)
     pipeline = dist.Pipeline(stages_of(kind, count), flow.placement("cpu", ranks), 3, loss_of)
     reference = InOrder(stages_of(kind, count))
     learning = [p for p in pipeline.parameters() if p.requires_grad]
