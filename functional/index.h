@@ -36,7 +36,7 @@ OFL_API StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tens
                                      const Operand& src);
 OFL_API StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
                                         const Tensor& src);
-// In place, on the CPU, without a gradient: self's elements times ("prod") those of src that go
+// In place, without a gradient: self's elements times ("prod") those of src that go
 // there, or the largest ("amax") or smallest ("amin") of all. NaN stays NaN. Each step is rounded.
 OFL_API StatusOr<Tensor> ScatterJoinInto(const Tensor& self, int64_t dim, const Tensor& index,
                                          const Tensor& src, absl::string_view join);
@@ -48,6 +48,7 @@ OFL_API StatusOr<Tensor> ScatterPlaces(const Tensor& self, int64_t dim, const Te
                                        const Operand& src, bool from_end);
 OFL_API StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor& index,
                                           const Tensor& src, bool from_end);
+
 // t, or a copy of it where it shares memory with self: what is written may not be read again.
 StatusOr<Tensor> ApartFrom(const Tensor& self, const Tensor& t);
 

@@ -3,11 +3,12 @@
 // flip, roll and pad.
 //
 // Insides: of most rows all but some elements at their ends are neighbours that are read in order.
-// A thread writes 16 bytes of those, whose coordinates it works out once: one access, or two that
-// are aligned. Other threads write the packs at the ends element by element.
+// A block writes those in packs of 16 bytes, each read by one access, or two that are aligned; then
+// it writes the packs around the ends of its rows element by element.
 //
-// Packs: so do threads that each write 16 bytes of any result, forwards or backwards. Where places
-// do not follow each other, a whole warp waits for one pack.
+// Packs: a thread writes 16 bytes of any other result. Neighbours that are read forwards or
+// backwards are one access, or two. A pack of others is read element by element, and its whole warp
+// waits for it.
 //
 // Spans: where rows are so short that most warps would meet such a pack, a block gathers a run of
 // the result element by element in shared memory, and writes it in packs.
