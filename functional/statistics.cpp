@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "functional/copy.h"
 #include "functional/reduce.h"
@@ -16,12 +17,16 @@
 namespace oneflow_lite::functional {
 namespace {
 
-// Over all elements at most their number n, as in PyTorch: the gradient then divides by n - n = 0.
+// Infinite where no degrees of freedom are left over all elements: there PyTorch has another
+// gradient than over all dims by name (SpreadGrad). No other correction is that large.
 double CorrectionOf(const Tensor& x, const std::optional<Dims>& dims, bool unbiased,
                     std::optional<double> correction) {
   const double asked = correction.value_or(unbiased ? 1 : 0);
   const bool whole = !dims || dims->empty() || x.ndim() == 0;
-  return whole ? std::min(asked, static_cast<double>(x.numel())) : asked;
+  if (whole && asked >= static_cast<double>(x.numel())) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return std::min(asked, std::numeric_limits<double>::max());
 }
 
 StatusOr<Tensor> CallSpread(const char* name, const OpExpr& op, const Tensor& x,

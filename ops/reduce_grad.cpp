@@ -298,37 +298,55 @@ Status LogSumExpGrad(GradContext& c) {
 
 namespace {
 
-// dvar factor (x - mean), over the root y where there is one, and dmean / n.
+// dvar over all elements, of which no degrees of freedom are left: that of a variance of the
+// squares over 0, though a constant's is not. dvar 0 gives NaN.
+StatusOr<Tensor> GradOfNoFreedom(const Tensor& x, const Dims& dims, const Tensor& g) {
+  OFL_ASSIGN_OR_RETURN(Tensor mean, functional::Mean(x.Detach(), dims, true));
+  OFL_ASSIGN_OR_RETURN(Tensor there, functional::Eq(x.Detach(), mean));
+  OFL_ASSIGN_OR_RETURN(Tensor infinity,
+                       functional::Full(x.shape(), Scalar(HUGE_VAL), x.dtype(), x.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor slope, Where(there, Scalar(std::nan("")), infinity));
+  return functional::Mul(g, slope);
+}
+
+// dvar factor (x - mean), over the root y where there is one.
+StatusOr<Tensor> DeviationGrad(const GradContext& c, bool root, double n) {
+  const Tensor& x = c.input(0);
+  const double correction = c.attr<double>(kNumber);
+  // Negative where the correction exceeds n, though the variance is then over 0: as in PyTorch.
+  const double factor = (root ? 1.0 : 2.0) / (n - correction);
+  OFL_ASSIGN_OR_RETURN(Tensor g, Arrived(c));
+  Tensor y;
+  if (root) {
+    OFL_ASSIGN_OR_RETURN(y, KeepDims(c, c.output(0)));
+  }
+  const bool freedom = !std::isinf(correction);
+  if (!GradEnabled() && freedom) {
+    OFL_ASSIGN_OR_RETURN(Tensor mean, functional::Mean(x, DimsOf(c), true, ComputeType(x.dtype())));
+    return root ? CallGrad<kStd>(c, {g, x, mean, y}, factor)
+                : CallGrad<kVar>(c, {g, x, mean}, factor);
+  }
+  if (freedom) {
+    OFL_ASSIGN_OR_RETURN(g, functional::Mul(g, Scalar(factor)));
+  }
+  if (root) {
+    OFL_ASSIGN_OR_RETURN(Tensor nothing, functional::Eq(y.Detach(), Scalar(0)));
+    OFL_ASSIGN_OR_RETURN(y, Where(nothing, Scalar(1), y));
+    OFL_ASSIGN_OR_RETURN(g, functional::Div(g, y));
+    OFL_ASSIGN_OR_RETURN(g, Where(nothing, Scalar(0), g));
+  }
+  if (!freedom) return GradOfNoFreedom(x, DimsOf(c), g);
+  OFL_ASSIGN_OR_RETURN(Tensor mean, functional::Mean(x, DimsOf(c), true));
+  OFL_ASSIGN_OR_RETURN(Tensor d, functional::Sub(x, mean));
+  return functional::Mul(g, d);
+}
+
+// Of the variance or its root, and of the mean: dmean / n.
 Status SpreadGrad(GradContext& c, bool root) {
   const Tensor& x = c.input(0);
   const double n = TermsOf(x.shape(), DimsOf(c));
-  // Negative where the correction exceeds n, though the variance is then over 0: as in PyTorch.
-  const double factor = (root ? 1.0 : 2.0) / (n - c.attr<double>(kNumber));
   Term sum;
-  if (c.grad(0).defined()) {
-    OFL_ASSIGN_OR_RETURN(Tensor g, Arrived(c));
-    Tensor y;
-    if (root) {
-      OFL_ASSIGN_OR_RETURN(y, KeepDims(c, c.output(0)));
-    }
-    if (!GradEnabled()) {
-      OFL_ASSIGN_OR_RETURN(Tensor mean,
-                           functional::Mean(x, DimsOf(c), true, ComputeType(x.dtype())));
-      sum.value = root ? CallGrad<kStd>(c, {g, x, mean, y}, factor)
-                       : CallGrad<kVar>(c, {g, x, mean}, factor);
-    } else {
-      OFL_ASSIGN_OR_RETURN(Tensor mean, functional::Mean(x, DimsOf(c), true));
-      OFL_ASSIGN_OR_RETURN(g, functional::Mul(g, Scalar(factor)));
-      if (root) {
-        OFL_ASSIGN_OR_RETURN(Tensor nothing, functional::Eq(y.Detach(), Scalar(0)));
-        OFL_ASSIGN_OR_RETURN(y, Where(nothing, Scalar(1), y));
-        OFL_ASSIGN_OR_RETURN(g, functional::Div(g, y));
-        OFL_ASSIGN_OR_RETURN(g, Where(nothing, Scalar(0), g));
-      }
-      OFL_ASSIGN_OR_RETURN(Tensor d, functional::Sub(x, mean));
-      sum.value = functional::Mul(g, d);
-    }
-  }
+  if (c.grad(0).defined()) sum.value = DeviationGrad(c, root, n);
   if (c.grad(1).defined()) {
     OFL_ASSIGN_OR_RETURN(Tensor g, Arrived(c, 1));
     OFL_ASSIGN_OR_RETURN(g, functional::Div(g, Scalar(n)));

@@ -261,8 +261,30 @@ def test_the_gradient_of_a_variance_without_freedom(name, dim):
     y = getattr(x, name)(dim, correction=2)
     y.sum().backward()
     assert y.item() == math.inf
-    want = [-math.inf, math.inf] if name == "var" else [math.nan] * 2
+    want = [math.inf if dim is None else -math.inf, math.inf] if name == "var" else [math.nan] * 2
     np.testing.assert_array_equal(host(x.grad)[0], want)
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("dtype", [flow.float32, flow.float64, flow.bfloat16])
+@pytest.mark.parametrize("correction", [4, 5, 7.5, math.inf])
+def test_the_gradient_of_a_variance_of_all_without_freedom(correction, dtype, create_graph):
+    """PyTorch's: infinite times dy whatever the side of the mean, and NaN at the mean."""
+
+    def gradient(values, dy, name="var"):
+        x = leaf(values, dtype)
+        y = getattr(x, name)(correction=correction)
+        (g,) = grad(y, x, flow.tensor(dy, dtype=dtype), create_graph=create_graph)
+        return host(g.detach().double()).tolist()
+
+    inf, nan = math.inf, math.nan
+    values = [[1.0, 3.0], [3.0, 5.0]]
+    np.testing.assert_array_equal(gradient(values, 1.0), [[inf, nan], [nan, inf]])
+    np.testing.assert_array_equal(gradient(values, -1.0), [[-inf, nan], [nan, -inf]])
+    np.testing.assert_array_equal(gradient(values, 0.0), [[nan] * 2] * 2)
+    np.testing.assert_array_equal(gradient([1.0, nan, 2.0, 3.0], 1.0), [inf] * 4)
+    np.testing.assert_array_equal(gradient([1.0, inf, 2.0, 3.0], 1.0), [inf, nan, inf, inf])
+    np.testing.assert_array_equal(gradient(values, 1.0, "std"), [[nan] * 2] * 2)
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
