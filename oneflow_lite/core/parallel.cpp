@@ -56,12 +56,14 @@ void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64
     return;
   }
   WillStartThreads();
-  const int threads = GrantTeam(ranges);
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-  for (int i = 0; i < ranges; ++i) {
+  const int sharers = std::min(ranges, TeamLimit::Current()), team = GrantTeam(sharers);
+#pragma omp parallel for num_threads(team) schedule(static, 1)
+  for (int sharer = 0; sharer < sharers; ++sharer) {
     in_region = true;
-    body(n / ranges * i + std::min<int64_t>(i, n % ranges),
-         n / ranges * (i + 1) + std::min<int64_t>(i + 1, n % ranges));
+    for (int i = sharer; i < ranges; i += sharers) {
+      body(n / ranges * i + std::min<int64_t>(i, n % ranges),
+           n / ranges * (i + 1) + std::min<int64_t>(i + 1, n % ranges));
+    }
     in_region = false;
   }
 }

@@ -80,6 +80,8 @@ struct Grant {
 };
 thread_local Grant grant;
 
+thread_local int team_limit = kMaxThreads;
+
 // Looks how many threads of a team of `wanted` there can be. Those that live are not counted anew.
 void Look(int wanted) {
   Grant& g = grant;
@@ -144,5 +146,11 @@ int GrantLibraryTeams(int wanted) {
   g.library = true;
   return granted;
 }
+
+TeamLimit::TeamLimit(int threads) : before_(team_limit) { team_limit = threads; }
+
+TeamLimit::~TeamLimit() { team_limit = before_; }
+
+int TeamLimit::Current() { return team_limit; }
 
 }  // namespace oneflow_lite

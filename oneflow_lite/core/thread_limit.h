@@ -30,4 +30,18 @@ OFL_API int GrantTeam(int wanted);
 // has little room, until a look (after two seconds, or where limits have changed) finds more.
 OFL_API int GrantLibraryTeams(int wanted);
 
+// While it lives, at most so many threads have work in a ParallelFor of the calling thread. The
+// ranges stay what they are; a thread works on several.
+class OFL_API TeamLimit {
+ public:
+  explicit TeamLimit(int threads);
+  ~TeamLimit();
+  TeamLimit(const TeamLimit&) = delete;
+
+  static int Current();
+
+ private:
+  int before_;
+};
+
 }  // namespace oneflow_lite

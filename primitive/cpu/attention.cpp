@@ -162,8 +162,9 @@ class CpuAttention final : public Attention {
     const int64_t bytes = BytesPerPart(shape),
                   parts = std::min<int64_t>(shape.parts, heads * blocks);
     const BlasUse use;
+    OFL_RETURN_IF_ERROR(use.status());
     const ForwardPass<C> pass(shape, spec_, in, seed, offset, out, static_cast<C*>(lse));
-    ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+    ParallelProducts(parts, 1, [&](int64_t begin, int64_t end) {
       SetBlasThreads(1);
       for (int64_t part = begin; part < end; ++part) {
         TileRoom memory(static_cast<char*>(workspace) + part * bytes);

@@ -287,6 +287,7 @@ class CpuAttentionBackward final : public AttentionBackward {
     const Division division(shape);
     const int64_t rows = shape.batch * shape.heads * shape.queries;
     const BlasUse use;
+    OFL_RETURN_IF_ERROR(use.status());
     InParts(shape, rooms, shape.batch * shape.heads, BackwardPass<C>::Blocks(shape),
             [&](int64_t task, BackwardRoom<C>& room) { pass.Prepare(task, room); });
     InParts(shape, rooms, shape.batch * shape.kv_heads, division.splits,
@@ -305,7 +306,7 @@ class CpuAttentionBackward final : public AttentionBackward {
                F f) const {
     const int64_t bytes = BytesPerPart(shape),
                   parts = std::min<int64_t>(shape.parts, heads * tasks_of_each);
-    ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+    ParallelProducts(parts, 1, [&](int64_t begin, int64_t end) {
       SetBlasThreads(1);
       for (int64_t part = begin; part < end; ++part) {
         TileRoom memory(rooms + part * bytes);

@@ -7,9 +7,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "oneflow_lite/core/parallel.h"
@@ -20,6 +22,12 @@
 extern "C" {
 [[gnu::weak]] void gotoblas_dynamic_init();
 [[gnu::weak]] void gotoblas_dynamic_quit();
+}
+
+// OpenBLAS's pool of buffers: an unused one, else one that it maps now.
+extern "C" {
+[[gnu::weak]] void* blas_memory_alloc(int place);
+[[gnu::weak]] void blas_memory_free(void* buffer);
 }
 
 namespace oneflow_lite {
@@ -65,8 +73,8 @@ bool TakeKernelsOfInstructions() {
 
 const bool took_kernels = TakeKernelsOfInstructions();
 
-// What OpenBLAS maps for each of its threads and for each call, and keeps for good (BUFFER_SIZE and
-// a page). Where it gets none, it tries again for ever (blas_memory_alloc).
+// What OpenBLAS maps for each of its threads and for each call in flight, and keeps for good
+// (BUFFER_SIZE and a page). Where it gets none, it tries again for ever (blas_memory_alloc).
 constexpr size_t kBuffer = (size_t{128} << 20) + 4096;
 
 bool HasRoom(size_t bytes) {
@@ -84,50 +92,96 @@ size_t StackBytes() {
   return bytes;
 }
 
-// How many of `threads` have room for their buffers under the limit of address space (ulimit -v),
-// beside the stacks of those that start and of those that still end.
-int ThreadsWithBuffers(int threads) {
-  static std::atomic<int> buffers{openblas_get_num_threads()};  // mapped so far, at least
-  int mapped = buffers.load();
-  if (threads < mapped) return threads;
-  rlimit memory{};
-  if (getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY) {
-    const auto needs = [&](int n) {
-      return static_cast<size_t>(n + 1 - mapped) * kBuffer +
-             2 * static_cast<size_t>(n - 1) * StackBytes();
-    };
-    while (threads > 1 && threads >= mapped && !HasRoom(needs(threads))) --threads;
+// Calls in flight, or about to be: each takes a buffer. A team's threads count as one each.
+std::atomic<int> users{0};
+// Buffers that OpenBLAS's own threads hold, and all that it has mapped, at least.
+std::atomic<int> held{1}, mapped{0};
+// Guards the mapping of more.
+pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
+
+// Has OpenBLAS map `need` buffers, or as many as there is room for under the limit of address space
+// (ulimit -v). They are taken all at once, and given back: what is mapped now cannot be missing
+// later. `threads` that start, and as many that still end, keep the room for their stacks.
+void MapBuffers(int need, int threads) {
+  pthread_mutex_lock(&mapping);
+  std::vector<void*> taken;
+  const size_t stacks = 2 * StackBytes();
+  const int most = mapped.load() < need ? need - held.load() : 0;
+  while (static_cast<int>(taken.size()) < most) {
+    const auto with_buffer = std::min(threads - 1, static_cast<int>(taken.size()));
+    if (!HasRoom(kBuffer + static_cast<size_t>(with_buffer) * stacks)) break;
+    void* buffer = blas_memory_alloc(0);
+    if (!buffer) break;
+    taken.push_back(buffer);
   }
-  while (mapped < threads + 1 && !buffers.compare_exchange_weak(mapped, threads + 1)) {
-  }
-  return threads;
+  for (void* buffer : taken) blas_memory_free(buffer);
+  const int found = static_cast<int>(taken.size()) + held.load();
+  if (!taken.empty() && found > mapped.load()) mapped = found;
+  pthread_mutex_unlock(&mapping);
 }
 
-std::atomic<int64_t> users{0};
+bool AddressSpaceIsLimited() {
+  rlimit memory{};
+  return getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY;
+}
+
+// How many of `more` buffers there are beside `others` that are in use. The first one is mapped
+// even where there is no limit yet, so that small products need not ask for it.
+int BuffersBeside(int others, int more) {
+  if (mapped.load() >= others + more) return more;
+  if (!blas_memory_alloc || !blas_memory_free) return more;
+  if (more > 1 && !AddressSpaceIsLimited()) return more;
+  MapBuffers(others + more, more);
+  return std::clamp(mapped.load() - others, 0, more);
+}
+
 std::atomic<bool> ended{false};
 thread_local bool ends_here = false;
+thread_local int own = 0;  // of `users`, this thread's and its team's
+
+// Gives how many there were.
+int AddUsers(int n) {
+  own += n;
+  return users.fetch_add(n);
+}
 
 void End() {
   ends_here = true;
   ended = true;
-  while (users.load() > 0) usleep(1000);
+  while (users.load() > own) usleep(1000);  // a library may end the process within a product
 }
 
 }  // namespace
 
 BlasUse::BlasUse() {
   static const bool watched = [] {
-    pthread_atfork(nullptr, nullptr, [] { users = 0; });  // a child has none of the threads
+    pthread_atfork(nullptr, nullptr, [] {  // a child has none of the threads
+      users = 0;
+      pthread_mutex_init(&mapping, nullptr);
+    });
     return std::atexit(&End) == 0;
   }();
   static_cast<void>(watched);
-  users.fetch_add(1);
-  if (!ended.load() || ends_here) return;
-  users.fetch_sub(1);
-  while (true) pause();
+  while (true) {
+    const int others = AddUsers(1);
+    if (ended.load() && !ends_here) {
+      AddUsers(-1);
+      while (true) pause();
+    }
+    has_buffer_ = InTeam() || BuffersBeside(others + held.load(), 1) == 1;
+    if (has_buffer_ || others == own - 1) return;
+    AddUsers(-1);  // others have the buffers: until they give them back
+    usleep(200);
+  }
 }
 
-BlasUse::~BlasUse() { users.fetch_sub(1); }
+BlasUse::~BlasUse() { AddUsers(-1); }
+
+Status BlasUse::status() const {
+  if (has_buffer_) return OkStatus();
+  return Error(ErrorKind::kOutOfMemory, "out of memory: the BLAS needs ", kBuffer,
+               " bytes of address space for each product at a time");
+}
 
 void SetBlasThreads(int threads) {
   if (InTeam()) return;                                      // OpenBLAS sees that, and takes one
@@ -135,11 +189,24 @@ void SetBlasThreads(int threads) {
   thread_local int current = 0;
   if (threads > 1) {
     WillStartThreads();
-    threads = ThreadsWithBuffers(GrantLibraryTeams(threads));
+    threads = std::max(1, BuffersBeside(users.load(), GrantLibraryTeams(threads)));
+    held = threads;  // even if unchanged here: another thread may have set 1
   }
   if (threads == current) return;
+  held = threads;
   openblas_set_num_threads(threads);
   current = threads;
+}
+
+void ParallelProducts(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body) {
+  const int ranges = ParallelRanges(n, grain);
+  if (ranges == 1) return body(0, n);
+  const int others = AddUsers(ranges - 1);  // this thread's own buffer among them
+  const int more = BuffersBeside(others + held.load(), ranges - 1);
+  AddUsers(more - (ranges - 1));
+  const TeamLimit limit(1 + more);
+  ParallelFor(n, grain, body);
+  AddUsers(-more);
 }
 
 }  // namespace oneflow_lite

@@ -143,7 +143,7 @@ void LaunchAll(const LinalgProblem& p, const LinalgBuffers& buffers, void* works
     }
   };
   if (parts == 1) return run_part(0);
-  ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+  ParallelProducts(parts, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part) run_part(part);
   });
 }
@@ -172,6 +172,7 @@ class CpuLinalg final : public Linalg {
   Status Launch(Stream&, const LinalgProblem& p, const LinalgBuffers& buffers,
                 void* workspace) const override {
     const BlasUse use;
+    OFL_RETURN_IF_ERROR(use.status());
     if (dtype_ == DType::kFloat64) {
       LaunchAll<double>(p, buffers, workspace);
     } else {

@@ -76,7 +76,7 @@ template <class C>
 void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
              C* c, int64_t ldc) {
   const MatmulParts parts(s.m, s.n, s.k, InSerialRegion() ? 1 : NumThreads());
-  ParallelFor(parts.count(), 1, [&](int64_t begin, int64_t end) {
+  ParallelProducts(parts.count(), 1, [&](int64_t begin, int64_t end) {
     if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads(1);
     for (int64_t i = begin; i < end; ++i) {
       const MatmulPart part = parts[i];
@@ -162,6 +162,7 @@ class CpuMatmul final : public Matmul {
       return OkStatus();
     }
     const BlasUse use;
+    OFL_RETURN_IF_ERROR(use.status());
     if (widen_) {
       LaunchWidened(s, static_cast<const char*>(a), static_cast<const char*>(b),
                     s.add_bias ? static_cast<const char*>(bias) : nullptr, static_cast<char*>(c),
@@ -228,7 +229,7 @@ class CpuMatmul final : public Matmul {
     };
     const int64_t work = s.m * s.n * s.k;
     if (s.batch > 1 && work <= kSmallProduct) {
-      ParallelFor(s.batch, std::max<int64_t>(1, kSmallProduct / 8 / work), products);
+      ParallelProducts(s.batch, std::max<int64_t>(1, kSmallProduct / 8 / work), products);
     } else {
       products(0, s.batch);
     }

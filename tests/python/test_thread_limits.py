@@ -242,6 +242,102 @@ os._exit(0)
     assert all_of_them == 8
 
 
+PRODUCTS = """
+import collections
+F = flow.nn.functional
+big, batch = flow.ones(600, 600), flow.ones(64, 60, 60)
+q = flow.ones(2, 8, 256, 64, requires_grad=True)
+eyes = flow.eye(40).expand(256, 40, 40).contiguous()
+
+def attend():
+    y = F.scaled_dot_product_attention(q, q, q)
+    y.sum().backward()
+    return y.max()
+
+products = {
+    "matmul": lambda: (big @ big).max() - 599,
+    "bfloat16": lambda: (big.bfloat16() @ big.bfloat16()).max() - 599,
+    "bmm": lambda: (batch @ batch).max() - 59,
+    "attention": attend,
+    "inverses": lambda: flow.linalg.inv(eyes)[0, 0, 0],
+    "cholesky": lambda: flow.linalg.cholesky(flow.eye(300))[0, 0],
+}
+
+def outcome(name):
+    try:
+        return abs(products[name]().item() - 1) < 1e-3
+    except flow.OutOfMemoryError as error:
+        return str(error)
+"""
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+@pytest.mark.parametrize("room", [150, 330, 700])
+@pytest.mark.parametrize("name", ["matmul", "bfloat16", "bmm", "attention", "inverses", "cholesky"])
+def test_a_team_multiplies_on_as_many_threads_as_there_are_buffers(name, room):
+    """One buffer is mapped, by cholesky; a thread without room for its own gets no work."""
+    printed, _ = library(
+        PRODUCTS
+        + f"""
+flow.set_num_threads(8)
+limit_memory({room})
+print(int(outcome({name!r})), int(outcome({name!r})), flush=True)
+os._exit(0)
+""",
+        limit=small_stacks,
+    )
+    assert printed == [1, 1]
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+def test_products_on_several_threads_share_the_buffers_there_are():
+    printed, _ = library(
+        PRODUCTS
+        + """
+outcomes = []
+threads = [threading.Thread(target=lambda: [outcomes.append(outcome("matmul")) for _ in range(9)])
+           for _ in range(3)]
+limit_memory(330)
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(outcomes.count(True), flush=True)
+os._exit(0)
+""",
+        limit=small_stacks,
+    )
+    assert printed == [27]
+
+
+NO_BUFFER = """
+import os, resource, signal
+import oneflow_lite as flow
+x = flow.ones(300, 300)
+signal.alarm(60)
+flow.set_num_threads(1)
+pages = int(open("/proc/self/statm").read().split()[0])
+limits = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (40 << 20), limits[1]))
+try:
+    x @ x
+except flow.OutOfMemoryError as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_AS, limits)
+print((x @ x).max().item())
+"""
+
+
+@pytest.mark.skipif(sanitized, reason="AddressSanitizer maps more than the limit of this test")
+def test_a_product_without_room_for_a_buffer_is_an_error():
+    done = run(NO_BUFFER, environment={"OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    *errors, value = done.stdout.splitlines()
+    assert value == "300.0"
+    assert errors == ["matmul(): out of memory: the BLAS needs 134221824 bytes of address space "
+                      "for each product at a time"]  # fmt: skip
+
+
 ROOM_COMES_BACK = {
     "limit": """
 limit_memory(360)  # of 6 times 64 MB, for three that start beside three that still end
