@@ -131,7 +131,8 @@ const bool binary_registered = [] {
       return BindKernel<BinaryKernel>(
           c, {.op = op, .dtype = CommonType(op, c), .a = c.inputs[0], .b = c.inputs[1]});
     };
-    const DTypeSet dtypes = e.dtypes & kFloatingSet ? kAllDTypes : e.dtypes;
+    // Of the first operand, which may have another dtype than the common one.
+    const DTypeSet dtypes = e.dtypes & kFloatingSet ? kAllDTypes : e.dtypes | SetOf(DType::kBool);
     internal::AppendKernel({.op = e.op, .dtypes = dtypes, .strided_inputs = 0b11, .bind = bind},
                            __FILE__, __LINE__);
   }

@@ -254,6 +254,20 @@ def test_one_launch_of_integers(name, device):
     assert ops_of(flow.add, x, y, alpha=3) == ops_of(flow.isclose, x, y) == 1
 
 
+@pytest.mark.parametrize("name", ["gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift"])
+@pytest.mark.parametrize("dtype", [flow.uint8, flow.int64])
+def test_bool_beside_integers(name, dtype, device):
+    function = getattr(flow, name)
+    truths = flow.tensor([True, False, True], device=device)
+    x = flow.tensor([3, 4, 2], dtype=dtype, device=device)
+    for a, b in ((truths, x), (x, truths)):
+        got = function(a, b)
+        assert got.dtype == dtype
+        assert got.tolist() == function(a.to(dtype), b.to(dtype)).tolist()
+    with pytest.raises(flow.DTypeError, match="bool"):
+        function(truths, truths)
+
+
 @pytest.mark.parametrize("name", ["add", "sub", "add_", "sub_", "rsub"])
 def test_alpha_keeps_the_dtype(name, device):
     """As in PyTorch: of integers a fraction is refused, a whole one too; of bool it is a truth."""
