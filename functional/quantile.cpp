@@ -70,9 +70,9 @@ StatusOr<Tensor> SharesOf(const Request& r, const Tensor& x, const Operand& q) {
 // Of elements and the fraction of the way from the low to the high ones. Beside an infinity:
 // itself, but the element where the fraction is 0 or both are the same.
 StatusOr<Tensor> Between(const Tensor& low, const Tensor& high, const Tensor& weight) {
-  OFL_ASSIGN_OR_RETURN(Tensor way, Sub(high, low));
-  OFL_ASSIGN_OR_RETURN(way, Mul(way, weight));
-  OFL_ASSIGN_OR_RETURN(Tensor inside, Add(low, way));
+  OFL_ASSIGN_OR_RETURN(Tensor back, Sub(low, high));
+  OFL_ASSIGN_OR_RETURN(back, Mul(back, weight));
+  OFL_ASSIGN_OR_RETURN(Tensor inside, Sub(low, back));  // -0 - 0 is -0, but -0 + 0 is not
   OFL_ASSIGN_OR_RETURN(Tensor at_low, Eq(weight.Detach(), Scalar(0)));
   OFL_ASSIGN_OR_RETURN(Tensor same, Eq(low.Detach(), high.Detach()));
   OFL_ASSIGN_OR_RETURN(same, BitwiseOr(at_low, same));

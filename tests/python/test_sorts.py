@@ -157,6 +157,17 @@ def test_quantiles_of_long_rows(device):
         np.testing.assert_allclose(got[:, 0], np.nanquantile(a[0], many), rtol=1e-13)
 
 
+def test_quantiles_of_zeros_keep_their_sign(device):
+    zeros = np.array([-0.0, -0.0, -0.0])
+    for dtype in ("float32", "float64"):
+        x = tensor(zeros, dtype, device)
+        for how in ("linear", "lower", "higher", "nearest", "midpoint"):
+            for share in (0.0, 0.5, 1.0):
+                for y in (x.quantile(share, interpolation=how), x[:1].nanquantile(share)):
+                    assert y.item() == 0 and np.signbit(y.item()), (how, share)
+                assert not np.signbit((-x).quantile(share, interpolation=how).item())
+
+
 def test_the_share_of_a_quantile_has_a_gradient():
     x = flow.tensor(RNG.standard_normal((3, 8)), requires_grad=True)
     q = flow.tensor([0.13, 0.62], dtype=flow.float64, requires_grad=True)
