@@ -11,22 +11,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 
-namespace oneflow_lite {
-
-namespace internal {
-template <>
-struct ArgTraits<std::optional<std::string>> {
-  static constexpr ArgType kType = ArgType::kString;
-  static constexpr bool kOptional = true;
-  static std::optional<std::string> From(Value& v) {
-    if (std::string* text = std::get_if<std::string>(&v)) return std::move(*text);
-    return std::nullopt;
-  }
-};
-}  // namespace internal
-
-namespace functional {
-
+namespace oneflow_lite::functional {
 namespace {
 
 // What the op gave; of a dtype without bits to move its refusal says so.
@@ -322,5 +307,4 @@ OFL_REGISTER_ALIAS("divide_", "div_");
 OFL_REGISTER_ALIAS("true_divide", "div");
 OFL_REGISTER_ALIAS("true_divide_", "div_");
 
-}  // namespace functional
-}  // namespace oneflow_lite
+}  // namespace oneflow_lite::functional

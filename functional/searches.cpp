@@ -36,10 +36,11 @@ StatusOr<Tensor> AsTensor(const char* name, const Operand& o, DType dtype, Devic
 }
 
 StatusOr<Tensor> SearchFunction(const Tensor& sorted_sequence, const Operand& x, bool out_int32,
-                                bool right, absl::string_view side, const Tensor& sorter) {
-  if (side != "left" && side != "right") {
-    return BadValue("searchsorted", "side", absl::StrCat("\"", side, "\""),
-                    "\"left\" or \"right\"");
+                                bool right, const std::optional<std::string>& side,
+                                const Tensor& sorter) {
+  if (side && *side != "right" && (*side != "left" || right)) {
+    return BadValue("searchsorted", "side", absl::StrCat("\"", *side, "\""),
+                    right ? "\"right\", as right is True" : "\"left\" or \"right\"");
   }
   if (!sorted_sequence.defined()) return NotDefined("searchsorted", "sorted_sequence");
   Tensor line = sorted_sequence.Detach();
@@ -195,7 +196,7 @@ StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max
 
 OFL_REGISTER_FUNCTION(
     "searchsorted(Tensor sorted_sequence, Operand input, *, bool out_int32=False, bool "
-    "right=False, str side='left', Tensor? sorter=None) -> Tensor",
+    "right=False, str? side=None, Tensor? sorter=None) -> Tensor",
     SearchFunction, kFunction,
     "Where to put elements so that a sequence stays in order: int64 places, or int32.\n"
     "The sequence is [n], or [..., n] with the leading dims of input (ShapeError for others); "

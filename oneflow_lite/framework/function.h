@@ -156,13 +156,14 @@ struct ArgTraits<Ref<Generator>> {
 };
 template <class T>
 struct ArgTraits<std::optional<T>> {
-  static constexpr ArgType kType = std::is_same_v<T, Device>    ? ArgType::kDevice
-                                   : std::is_same_v<T, Dims>    ? ArgType::kInts
-                                   : std::is_same_v<T, int64_t> ? ArgType::kInt
-                                   : std::is_same_v<T, DType>   ? ArgType::kDType
-                                   : std::is_same_v<T, double>  ? ArgType::kFloat
-                                   : std::is_same_v<T, bool>    ? ArgType::kBool
-                                                                : ArgType::kScalar;
+  static constexpr ArgType kType = std::is_same_v<T, Device>        ? ArgType::kDevice
+                                   : std::is_same_v<T, Dims>        ? ArgType::kInts
+                                   : std::is_same_v<T, int64_t>     ? ArgType::kInt
+                                   : std::is_same_v<T, DType>       ? ArgType::kDType
+                                   : std::is_same_v<T, double>      ? ArgType::kFloat
+                                   : std::is_same_v<T, bool>        ? ArgType::kBool
+                                   : std::is_same_v<T, std::string> ? ArgType::kString
+                                                                    : ArgType::kScalar;
   static constexpr bool kOptional = true;
   static std::optional<T> From(Value& v) {
     if (T* p = std::get_if<T>(&v)) return std::move(*p);

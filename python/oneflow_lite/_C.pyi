@@ -3066,7 +3066,7 @@ def searchsorted(
     *,
     out_int32: bool = False,
     right: bool = False,
-    side: str = "left",
+    side: str | None = None,
     sorter: Tensor | None = None,
     out: Tensor | None = None,
 ) -> Tensor: ...

@@ -328,6 +328,8 @@ def test_searches_among_nan_and_equal_elements(device):
     assert flow.searchsorted(mixed.to(flow.int8).sort()[0], 300).item() == 3
     with pytest.raises(ValueError, match=r"searchsorted\(\): side is"):
         flow.searchsorted(line, x, side="middle")
+    with pytest.raises(ValueError, match=r"searchsorted\(\): side is \"left\".* as right is True"):
+        flow.searchsorted(line, x, right=True, side="left")
     with pytest.raises(flow.ShapeError, match=r"searchsorted\(\): sorter has shape"):
         flow.searchsorted(line, x, sorter=sorter)
 
