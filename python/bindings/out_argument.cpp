@@ -28,7 +28,9 @@ Status Store(const char* function, const Tensor& result, const Tensor& out) {
   if (result.device() != out.device()) {
     return DeviceMismatch(function, "out", out.device(), "the result", result.device());
   }
-  if (result.shape() == out.shape()) return functional::CopyInto(out, result).status();
+  if (result.shape() == out.shape()) {
+    return Renamed(function, functional::CopyInto(out, result).status());
+  }
   if (out.numel() != 0) {
     return ShapeMismatch(function, "out", out.shape(), result.shape().ToString());
   }

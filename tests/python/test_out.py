@@ -85,6 +85,15 @@ def test_no_history_is_lost():
         z.backward()
 
 
+@pytest.mark.parametrize("name", ["sum", "exp", "round", "median"])
+def test_a_target_that_requires_grad_is_refused_by_name(name):
+    x = flow.tensor(X)
+    function = getattr(flow, name)
+    out = flow.empty(function(x).shape, dtype=flow.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match=rf"^{name}\(\): a leaf that requires grad"):
+        function(x, out=out)
+
+
 @pytest.mark.parametrize("name, arguments", [
     ("round", ()), ("cumprod", (1,)), ("clamp", (-0.5, 0.5)), ("tril", ()), ("median", ()),
     ("logcumsumexp", (0,)), ("lerp", (flow.tensor(2.0, dtype=flow.float64), 0.5)),
