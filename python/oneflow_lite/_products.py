@@ -57,8 +57,10 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
     ShapeError
         Rows of different lengths.
     ValueError
-        Another ``compute_mode``.
+        Another ``compute_mode``, or ``p`` below 0.
     """
+    if not p >= 0:
+        raise ValueError(f"cdist(): p is {p}, but it must be at least 0")
     if compute_mode not in _MODES:
         raise ValueError(f'cdist(): compute_mode is "{compute_mode}", but it must be '
                          + ", ".join(f'"{m}"' for m in _MODES if m))  # fmt: skip

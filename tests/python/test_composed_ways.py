@@ -158,3 +158,11 @@ def test_kron_of_short_rows(shapes, device):
     wide_b = b.reshape([n for d in range(b.ndim) for n in (1, b.shape[d])])
     np.testing.assert_allclose(host(x.grad), (parts * wide_b).sum(odd), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(host(y.grad), (parts * wide_a).sum(even), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("p", [-1, -0.5, float("nan")])
+def test_distances_have_no_negative_p(p):
+    x = flow.ones(2, 3)
+    for function in (lambda: flow.cdist(x, x, p), lambda: flow.pdist(x, p)):
+        with pytest.raises(ValueError, match=rf"dist\(\): p is {p}, but it must be at least 0"):
+            function()
