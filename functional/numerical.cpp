@@ -63,7 +63,7 @@ StatusOr<int64_t> AxisOf(const char* name, const Tensor& y, int64_t dim) {
 StatusOr<Tensor> Trapezoid(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
   constexpr char kName[] = "trapezoid";
   OFL_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(kName, y, dim));
-  if (y.shape()[static_cast<int>(axis)] == 0) return Sum(y, Dims{axis});
+  if (y.shape()[static_cast<int>(axis)] == 0) return Sum(y, Dims{axis}, false, y.dtype());
   OFL_ASSIGN_OR_RETURN(const Tensor areas, Areas(kName, y, x, dx, axis));
   OFL_ASSIGN_OR_RETURN(const Tensor sum, Sum(areas, Dims{axis}, false, areas.dtype()));
   return Div(sum, Scalar(2.0));
@@ -71,7 +71,7 @@ StatusOr<Tensor> Trapezoid(const Tensor& y, const Tensor& x, double dx, int64_t 
 StatusOr<Tensor> CumulativeTrapezoid(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
   constexpr char kName[] = "cumulative_trapezoid";
   OFL_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(kName, y, dim));
-  if (y.shape()[static_cast<int>(axis)] == 0) return Clone(y);
+  if (y.shape()[static_cast<int>(axis)] == 0) return Div(y, Scalar(2.0));
   OFL_ASSIGN_OR_RETURN(const Tensor areas, Areas(kName, y, x, dx, axis));
   OFL_ASSIGN_OR_RETURN(const Tensor sums, CumSum(areas, axis));
   return Div(sums, Scalar(2.0));

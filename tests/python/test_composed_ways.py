@@ -166,3 +166,11 @@ def test_distances_have_no_negative_p(p):
     for function in (lambda: flow.cdist(x, x, p), lambda: flow.pdist(x, p)):
         with pytest.raises(ValueError, match=rf"dist\(\): p is {p}, but it must be at least 0"):
             function()
+
+
+def test_areas_over_no_elements_have_the_dtype_of_others():
+    """Cumulative areas are float32 as where there are some; PyTorch's sum keeps y's dtype."""
+    none = flow.zeros(2, 0, dtype=flow.int32)
+    assert flow.cumulative_trapezoid(none).dtype == flow.float32
+    assert flow.cumulative_trapezoid(none).shape == (2, 0)
+    assert flow.trapezoid(none).dtype == flow.int32 and flow.trapezoid(none).tolist() == [0, 0]
