@@ -18,7 +18,7 @@ namespace HWY_NAMESPACE {
 namespace {
 
 // About m, the mean rounded to C, the mean is m + sum d / n and the squares sum d^2 - (sum d)^2 /
-// n. About 0 where m is infinite: then the mean is, too.
+// n. Where m is infinite, because the sum is, about the first element; about 0 where that is, too.
 template <class C>
 void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
   const hn::ScalableTag<C> d;
@@ -28,7 +28,8 @@ void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
     s[slot] = hn::Add(s[slot], LoadUpTo(d, x + i, count, zero));
   });
   const C total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
-  const C rounded = total / static_cast<C>(n), middle = std::isfinite(rounded) ? rounded : C(0);
+  const C rounded = total / static_cast<C>(n), first = std::isfinite(x[0]) ? x[0] : C(0);
+  const C middle = std::isfinite(rounded) ? rounded : first;
   const auto m = hn::Set(d, middle);
   for (auto& v : s) v = zero;
   ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
