@@ -19,6 +19,10 @@ namespace {
 
 using namespace cuda;  // NOLINT: the plan's names
 
+constexpr int kResident = 6;
+// Of 16-bit elements that begin at a boundary.
+ReduceTarget Aligned(int multiprocessors) { return {2, 8, kResident, true, multiprocessors}; }
+
 std::string ToString(const ReduceShape& s) {
   std::string text;
   for (int d = 0; d < s.ndim; ++d) {
@@ -80,43 +84,50 @@ class Walked {
     const int64_t chunks = p_.chunks.value;
     for (int64_t task = 0; task < p_.results * chunks; ++task) {
       const int64_t result = p_.chunks.QuotientOfAny(task), chunk = task - result * chunks;
-      const int64_t slice = PlaceOf(p_.kept, result).x, begin = chunk * p_.chunk_units;
-      const int64_t end = std::min(begin + p_.chunk_units, p_.units);
-      for (int64_t rank = 0; rank < std::min<int64_t>(p_.lanes, end - begin); ++rank) {
-        ReduceUnit at = UnitAt(p_, begin + rank);
-        for (int64_t unit = begin + rank; unit < end; unit += p_.lanes, at = NextUnit(p_, at)) {
-          const ReduceUnit expected = UnitAt(p_, unit);
-          ASSERT_EQ(at.row, expected.row);
-          ASSERT_EQ(at.pack, expected.pack);
-          const int64_t row = slice + PlaceOf(p_.rest, at.row).x;
-          const int64_t first = at.pack * pack_ - (row + past_) % pack_;
-          ASSERT_TRUE(!p_.packed || (first >= 0 && first + pack_ <= p_.length.value));
-          for (int64_t place = first; place < first + pack_; ++place) {
-            if (place >= 0 && place < p_.length.value) read_[result].push_back(row + place);
-          }
-        }
+      for (int64_t rank = 0; rank < p_.lanes; ++rank) Row(result, chunk * p_.lanes + rank);
+    }
+  }
+  // The units of one thread.
+  void Row(int64_t result, int64_t first_unit) {
+    const int64_t slice = PlaceOf(p_.kept, result).x;
+    ReduceUnit at = UnitAt(p_, first_unit);
+    for (int64_t unit = first_unit; unit < p_.units; unit += p_.step, at = NextUnit(p_, at)) {
+      const ReduceUnit expected = UnitAt(p_, unit);
+      ASSERT_EQ(at.row, expected.row);
+      ASSERT_EQ(at.pack, expected.pack);
+      const int64_t row = slice + PlaceOf(p_.rest, at.row).x;
+      const int64_t first = at.pack * pack_ - (row + past_) % pack_;
+      ASSERT_TRUE(!p_.packed || (first >= 0 && first + pack_ <= p_.length.value));
+      for (int64_t place = first; place < first + pack_; ++place) {
+        if (place >= 0 && place < p_.length.value) read_[result].push_back(row + place);
       }
     }
   }
   void Columns() {
-    constexpr int kBatch = ReducePolicy::kBatch;
     const int lanes = p_.lanes;
     ASSERT_EQ(1 << p_.lanes_log2, lanes);
     ASSERT_TRUE(p_.width == 1 || past_ == 0);
     for (int64_t task = 0; task < p_.tasks(); ++task) {
       const ReduceTile t = TileAt(p_, task);
-      const int64_t slice = PlaceOf(p_.kept, t.outer).x;
       for (int64_t column = t.column; column < t.column + int64_t{lanes} * p_.width; ++column) {
         if (column >= p_.length.value) continue;
-        for (int64_t k = t.begin; k < t.end; ++k) {
-          const int64_t first = t.begin + (k - t.begin) / kBatch * kBatch;
-          ASSERT_TRUE(!p_.together || first + kBatch > t.end ||
-                      PlaceOf(p_.rest, k).x ==
-                          PlaceOf(p_.rest, first).x + (k - first) * p_.rest.x[0]);
-          const int64_t offset = slice + column + PlaceOf(p_.rest, k).x;
-          ASSERT_TRUE(column % p_.width != 0 || offset % p_.width == 0);
-          read_[t.outer * p_.length.value + column].push_back(offset);
-        }
+        for (int way = 0; way < ReducePolicy::kThreads / lanes; ++way) Column(t, column, way);
+      }
+    }
+  }
+  // The places of one thread, of one of its columns.
+  void Column(const ReduceTile& t, int64_t column, int way) {
+    constexpr int kBatch = ReducePolicy::kBatch;
+    const int64_t slice = PlaceOf(p_.kept, t.outer).x;
+    for (int64_t first = t.begin + way * kBatch; first < p_.units; first += p_.step) {
+      const int64_t end = std::min(first + kBatch, p_.units);
+      for (int64_t k = first; k < end; ++k) {
+        ASSERT_TRUE(!p_.together || first + kBatch > p_.units ||
+                    PlaceOf(p_.rest, k).x ==
+                        PlaceOf(p_.rest, first).x + (k - first) * p_.rest.dims[0].x);
+        const int64_t offset = slice + column + PlaceOf(p_.rest, k).x;
+        ASSERT_TRUE(column % p_.width != 0 || offset % p_.width == 0);
+        read_[t.outer * p_.length.value + column].push_back(offset);
       }
     }
   }
@@ -130,7 +141,7 @@ class Walked {
 void ExpectRight(const ReduceShape& shape, int bytes, int past, int multiprocessors) {
   const int pack = 16 / bytes;
   const ReducePlan p =
-      PlanReduce(shape, std::min(pack, 8), bytes, past % pack == 0, multiprocessors);
+      PlanReduce(shape, {bytes, std::min(pack, 8), kResident, past % pack == 0, multiprocessors});
   std::vector<std::vector<int64_t>> slices = SlicesOf(shape);
   for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
   ASSERT_EQ(static_cast<size_t>(p.results), slices.size()) << ToString(shape);
@@ -192,7 +203,7 @@ TEST(ReducePlanTest, TeamsAroundTheirBoundaries) {
                                       {int64_t{P::kManyResults}, int{P::kWarpUnits}}}) {
     for (const int64_t units : {most - 1, most, most + 1}) {
       const ReduceShape shape = Dense({results, 8 * units}, 0b10);
-      EXPECT_EQ(PlanReduce(shape, 8, 2, true, 1).lanes, units <= most ? 32 : P::kThreads);
+      EXPECT_EQ(PlanReduce(shape, Aligned(1)).lanes, units <= most ? 32 : P::kThreads);
       for (const int past : {0, 5}) ExpectRight(shape, 2, past, 1);
     }
   }
@@ -209,8 +220,8 @@ TEST(ReducePlanTest, NarrowRows) {
       }
       ExpectRight(Dense({results, 3, 2, 8 * units}, 0b1010), 2, 0, 1);
     }
-    const int few = PlanReduce(Dense({3, 8 * units}, 0b10), 8, 2, true, 1).lanes;
-    const int many = PlanReduce(Dense({kMany / 2, 8 * units}, 0b10), 8, 2, true, 1).lanes;
+    const int few = PlanReduce(Dense({3, 8 * units}, 0b10), Aligned(1)).lanes;
+    const int many = PlanReduce(Dense({kMany / 2, 8 * units}, 0b10), Aligned(1)).lanes;
     EXPECT_TRUE(few >= units || few == 32) << units;
     EXPECT_TRUE(many >= 2 || units == 1) << units;
     EXPECT_TRUE(many <= 2 || many * 2 < units) << units << " packs, " << many << " lanes";
@@ -258,21 +269,21 @@ TEST(ReducePlanTest, EmptyTensors) {
 }
 
 TEST(ReducePlanTest, OneResultFillsTheDevice) {
-  const ReducePlan p = PlanReduce(Dense({int64_t{1} << 26}, 1), 8, 2, true, 132);
+  const ReducePlan p = PlanReduce(Dense({int64_t{1} << 26}, 1), Aligned(132));
   EXPECT_EQ(p.lanes, ReducePolicy::kThreads);
-  EXPECT_GE(p.chunks.value, 132 * ReducePolicy::kResident * 9 / 10);
-  const ReducePlan apart = PlanReduce(Dense({256, 64, 64, 64}, 0b0101), 8, 2, true, 132);
+  EXPECT_GE(p.chunks.value, 132 * kResident * 9 / 10);
+  const ReducePlan apart = PlanReduce(Dense({256, 64, 64, 64}, 0b0101), Aligned(132));
   EXPECT_TRUE(apart.columns);
   EXPECT_EQ(apart.width, 8);
-  EXPECT_GE(apart.blocks(), 132 * ReducePolicy::kResident * 9 / 10);
+  EXPECT_GE(apart.blocks(), 132 * kResident * 9 / 10);
 }
 
 // A last wave of few blocks would leave the device idle: there are many waves, or whole ones.
 TEST(ReducePlanTest, ChunksFillWholeWaves) {
   for (int64_t tiles = 1; tiles < 3000; ++tiles) {
-    const ReducePlan p = PlanReduce(Dense({1 << 20, 128 * tiles}, 0b01), 8, 2, true, 132);
+    const ReducePlan p = PlanReduce(Dense({1 << 20, 128 * tiles}, 0b01), Aligned(132));
     ASSERT_EQ(p.tiles.value, tiles);
-    const double waves = static_cast<double>(p.blocks()) / (132 * ReducePolicy::kResident);
+    const double waves = static_cast<double>(p.blocks()) / (132 * kResident);
     EXPECT_TRUE(waves >= 2 || std::ceil(waves) * 0.86 <= waves) << tiles << " tiles, " << waves;
     EXPECT_TRUE(waves <= 4 || p.chunks.value == 1) << tiles << " tiles, " << waves;
   }
@@ -289,19 +300,19 @@ TEST(ReducePlanTest, MoreThanTwoToThe31) {
     }
   }
   // The last element of a long row, and of many short ones.
-  const ReducePlan row = PlanReduce(Dense({2, big}, 0b10), 8, 2, true, 132);
+  const ReducePlan row = PlanReduce(Dense({2, big}, 0b10), Aligned(132));
   EXPECT_EQ(PlaceOf(row.kept, 1).x, big);
   EXPECT_EQ(UnitAt(row, row.units - 1).pack, row.units - 1);
   EXPECT_GE(row.units * 8, big);
-  const ReducePlan rows = PlanReduce(Dense({big, 3, 8}, 0b101), 8, 2, true, 132);
+  const ReducePlan rows = PlanReduce(Dense({big, 3, 8}, 0b101), Aligned(132));
   const ReduceUnit last = UnitAt(rows, rows.units - 1);
   EXPECT_EQ(last.row, big - 1);
   EXPECT_EQ(PlaceOf(rows.rest, last.row).x, (big - 1) * 24);
-  const ReducePlan columns = PlanReduce(Dense({big, 16}, 0b01), 8, 2, true, 132);
+  const ReducePlan columns = PlanReduce(Dense({big, 16}, 0b01), Aligned(132));
   const ReduceTile tile = TileAt(columns, columns.tasks() - 1);
-  EXPECT_EQ(tile.end, big);
+  EXPECT_LT(tile.begin, big);
   EXPECT_EQ(PlaceOf(columns.rest, big - 1).x, (big - 1) * 16);
-  const ReducePlan results = PlanReduce(Dense({big, 4}, 0b10), 8, 2, true, 132);
+  const ReducePlan results = PlanReduce(Dense({big, 4}, 0b10), Aligned(132));
   EXPECT_EQ(PlaceOfResult(results, big - 1).x, (big - 1) * 4);
   EXPECT_EQ(PlaceOfResult(results, big - 1).y, big - 1);
 }

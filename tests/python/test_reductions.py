@@ -333,3 +333,69 @@ def test_means_beside_spreads_of_infinities(function, dtype, device):
             assert np.isnan(host(spread)[:-1]).all() and np.isfinite(host(spread)[-1])
     for row in rows[:-1]:
         assert np.isnan(host(function(tensor(row, dtype, device))[0]))
+
+
+def _hard_spreads(n):
+    """Rows of n numbers of which a variance by sums of squares would lose digits."""
+    rng = np.random.default_rng(5)
+    noise = rng.standard_normal(n)
+    return {
+        "far": 1e4 + 1e-2 * noise,
+        "outlier first": np.r_[1e4, noise[1:]],
+        "outliers first": np.r_[np.full(n // 100 + 1, 1e4), noise[n // 100 + 1 :]],
+        "outlier last": np.r_[noise[1:], 1e4],
+        "rising": np.arange(n) / n * 100,
+        "steps": 1e4 * (np.arange(n) * 7 // n) + noise,
+        "alike": np.full(n, 3e4),
+        "huge": 1e37 * (1 + 1e-3 * noise),
+    }
+
+
+@pytest.mark.parametrize("n", [5, 300, 4096, 70_000])
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_variances_keep_their_digits(dim, n, device):
+    for name, row in _hard_spreads(n).items():
+        rows = tensor(np.stack([row] * 3), "float32", device)
+        x = rows.t().contiguous() if dim == 0 else rows
+        values = host(x).astype(float)
+        if name == "huge":  # the square of the spread is within float32, its parts are
+            x, values = x * 1e-20, host(x * 1e-20).astype(float)
+        variance, mean = flow.var_mean(x, dim)
+        want = values.var(dim, ddof=1)
+        np.testing.assert_allclose(host(variance), want, rtol=2e-5, err_msg=name)
+        close = 2.5e-7 * np.abs(values).max()  # a mean is exact beside the largest number
+        np.testing.assert_allclose(host(mean), values.mean(dim), rtol=0, atol=close, err_msg=name)
+
+
+def test_variance_of_numbers_near_the_largest(device):
+    x = flow.full((4, 5000), 3e38, device=device)
+    for y in (x.var(1), x.t().contiguous().var(0), x.var()):
+        np.testing.assert_array_equal(host(y), np.zeros(y.shape))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [7, 300, 40_000])
+@pytest.mark.parametrize("dim", [0, 1, None])
+def test_logsumexp_over_the_whole_range(dim, n, dtype, device):
+    most = {"float16": 6e4, "bfloat16": 3e38, "float32": 3e38, "float64": 1e300}[dtype]
+    lines = {
+        "rising": np.arange(n) * 0.37,
+        "falling": -np.arange(n) * 0.37,
+        "wide": np.random.default_rng(1).standard_normal(n) * 300,
+        "largest": np.where(np.arange(n) == n // 2, most, -most),
+        "nothing": np.full(n, -INF),
+        "infinite": np.where(np.arange(n) == n - 1, INF, 1.0),
+        "one": np.where(np.arange(n) == n - 1, 2.0, -INF),
+        "nan": np.where(np.arange(n) == n // 3, NAN, np.arange(n) * 1.0),
+    }
+    tolerance = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-12}[dtype]
+    for name, line in lines.items():
+        rows = tensor(np.stack([line] * 3), dtype, device)
+        x = rows.t().contiguous() if dim == 0 else rows
+        values = host(x.double())
+        largest = values.max(dim, keepdims=True)
+        shift = np.where(np.isinf(largest), 0, largest)
+        with np.errstate(divide="ignore"):
+            want = (shift + np.log(np.exp(values - shift).sum(dim, keepdims=True))).reshape(-1)
+        got = host(x.logsumexp(dim).double()).reshape(-1)
+        np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=name)

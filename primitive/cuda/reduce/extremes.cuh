@@ -131,22 +131,24 @@ struct ExtremesReducer {
   struct State {
     A low, high;
   };
-  static constexpr bool kShifted = false;
-  static constexpr int kBatch = ReducePolicy::kBatch;
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   ReduceKind op;
   bool sizes;
 
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const {
     return {Nearest<false, A>(), Nearest<true, A>()};
   }
-  __device__ __forceinline__ void Add(State& s, A v, A, int64_t) const {
+  __device__ __forceinline__ Gathered Begin() const { return Identity(); }
+  __device__ __forceinline__ State Conclude(const Gathered& s) const { return s; }
+  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
     if constexpr (std::is_floating_point_v<A>) {
       if (sizes) v = fabs(v);
     }
     s = Merge(s, {v, v});
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&)[K]) const {
     Pack<In, N> low, high;
     Gather(x, low, high);
@@ -154,7 +156,7 @@ struct ExtremesReducer {
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            const A (&)[N], int64_t) const {
+                                            int64_t) const {
     Pack<In, N> low, high;
     Gather(x, low, high);
 #pragma unroll
@@ -166,12 +168,12 @@ struct ExtremesReducer {
     return {Further<false>(a.low, b.low), Further<true>(a.high, b.high)};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
     const bool largest = op == ReduceKind::kMax;
     const A nothing(0);  // the norm of nothing
-    StoreAs(out.y, out.dtype, y, sizes && out.axis == 0 ? nothing : largest ? s.high : s.low);
-    if (out.second) StoreAs(out.second, out.dtype, y, s.high);
+    StoreAs<In>(out.y, out.dtype, y, sizes && out.axis == 0 ? nothing : largest ? s.high : s.low);
+    if (out.second) StoreAs<In>(out.second, out.dtype, y, s.high);
   }
 
  private:
@@ -202,15 +204,17 @@ struct PlaceReducer {
     A value;
     int64_t place;
   };
-  static constexpr bool kShifted = false;
-  static constexpr int kBatch = ReducePolicy::kBatch;
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;
 
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const {
     return {smallest ? Nearest<false, A>() : Nearest<true, A>(), kNone};
   }
-  __device__ __forceinline__ void Add(State& s, A v, A, int64_t place) const {
+  __device__ __forceinline__ Gathered Begin() const { return Identity(); }
+  __device__ __forceinline__ State Conclude(const Gathered& s) const { return s; }
+  __device__ __forceinline__ void Add(State& s, A v, int64_t place) const {
     if (smallest) {
       Offer<false>(s, v, place);
     } else {
@@ -218,7 +222,7 @@ struct PlaceReducer {
     }
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&places)[K]) const {
     if (smallest) {
 #pragma unroll
@@ -230,7 +234,7 @@ struct PlaceReducer {
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            const A (&)[N], int64_t place) const {
+                                            int64_t place) const {
     if (smallest) {
       OfferEach<false>(s, FurthestPack<false>(x), place);
     } else {
@@ -244,18 +248,33 @@ struct PlaceReducer {
     return a_nan || (!b_nan && before) ? a : b;
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In* slice, int64_t step) const {
-    if (out.y) StoreAs(out.y, out.dtype, y, s.value);
-    int64_t place = s.place == kNone ? 0 : s.place;
-    for (; place + 1 < out.axis; ++place) {
-      const A v = ConvertTo<A>(slice[place * step]);
-      if (v == s.value || (v != v && s.value != s.value)) break;
-    }
+    if (out.y) StoreAs<In>(out.y, out.dtype, y, s.value);
+    const int64_t from = s.place == kNone ? 0 : s.place;
+    const int64_t place = step == 1 ? Search<8>(slice, 1, from, out.axis, s.value)
+                                    : Search<4>(slice, step, from, out.axis, s.value);
     static_cast<int64_t*>(out.second)[y] = place;
   }
 
  private:
+  __device__ __forceinline__ static bool Equal(A a, A b) { return a == b || (a != a && b != b); }
+  // The first place from `from` on that has the value, or the last one. kAhead loads at a time,
+  // which do not wait for each other: as many as packs or batches have places.
+  template <int kAhead, class In>
+  __device__ __forceinline__ static int64_t Search(const In* slice, int64_t step, int64_t from,
+                                                   int64_t axis, A value) {
+    for (; from + kAhead < axis; from += kAhead) {
+      int found = kAhead;
+#pragma unroll
+      for (int i = kAhead - 1; i >= 0; --i) {
+        if (Equal(ConvertTo<A>(slice[(from + i) * step]), value)) found = i;
+      }
+      if (found < kAhead) return from + found;
+    }
+    while (from + 1 < axis && !Equal(ConvertTo<A>(slice[from * step]), value)) ++from;
+    return from;
+  }
   // An element of a later place, which must be further to be taken.
   template <bool kMax>
   __device__ __forceinline__ static void Offer(State& s, A v, int64_t place) {

@@ -13,149 +13,203 @@ namespace cuda {
 __device__ __forceinline__ float ExpOfTerm(float x) { return fast::Exp2(x * fast::kLog2E); }
 __device__ __forceinline__ double ExpOfTerm(double x) { return exp(x); }
 
-// log(sum(exp(x))): the largest x, and the sum of exp(x - largest). An infinite largest x shifts
-// nothing, so that exp is 0 or infinite.
+// log(sum(exp(x))): the largest x, or a point that no x exceeds by more than kAbove, and the sum of
+// exp(x - point). A thread moves its point only when it must, so that a batch costs an exponential
+// of each element and no other. An infinite point shifts nothing, so that exp is 0 or infinite.
 template <class A>
 struct LogSumExpReducer {
   using Value = A;
   struct State {
-    A max, sum;
+    A point, sum;
   };
-  static constexpr bool kShifted = false;
-  static constexpr int kBatch = ReducePolicy::kBatch;
+  struct Gathered {
+    A shift, limit, sum;
+  };
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
+  static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
-  __device__ __forceinline__ void Add(State& s, A v, A, int64_t) const {
-    s = Merge(s, {v, ExpOfTerm(v - Shift(v))});
+  __device__ __forceinline__ Gathered Begin() const { return {A(0), -Infinity<A>(), A(0)}; }
+  __device__ __forceinline__ State Conclude(const Gathered& s) const {
+    return {fabs(s.limit) == Infinity<A>() ? s.limit : s.shift, s.sum};
+  }
+  __device__ __forceinline__ void Add(Gathered& s, A v, int64_t) const {
+    if (v > s.limit) MoveTo(s, v);
+    s.sum += ExpOfTerm(v - s.shift);
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
+  __device__ __forceinline__ void AddPacks(Gathered& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&)[K]) const {
-    const A max = FurthestOf<true, A>(FurthestPack<true>(x)), shift = Shift(max);
-    A sum(0);
+    const A max = FurthestOf<true, A>(FurthestPack<true>(x));
+    if (max > s.limit) MoveTo(s, max);
 #pragma unroll
     for (int k = 0; k < K; ++k) {
       A part(0);
 #pragma unroll
-      for (int i = 0; i < N; ++i) part += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - shift);
-      sum += part;
+      for (int i = 0; i < N; ++i) part += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - s.shift);
+      s.sum += part;
     }
-    s = Merge(s, {max, sum});
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            const A (&)[N], int64_t) const {
+  __device__ __forceinline__ void AddPlaces(Gathered (&s)[N], const Pack<In, N> (&x)[K],
+                                            int64_t) const {
     const Pack<In, N> most = FurthestPack<true>(x);
+    bool above = false;
+#pragma unroll
+    for (int i = 0; i < N; ++i) above |= ConvertTo<A>(most.v[i]) > s[i].limit;
+    if (above) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) MoveTo(s[i], ConvertTo<A>(most.v[i]));
+    }
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      const A max = ConvertTo<A>(most.v[i]), shift = Shift(max);
       A sum(0);
 #pragma unroll
-      for (int k = 0; k < K; ++k) sum += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - shift);
-      s[i] = Merge(s[i], {max, sum});
+      for (int k = 0; k < K; ++k) sum += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - s[i].shift);
+      s[i].sum += sum;
     }
   }
-  // Of the two, one keeps its shift.
+  // Of the two, one keeps its point.
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    const A max = Further<true>(a.max, b.max), shift = Shift(max);
-    const bool a_stays = Shift(a.max) == shift;
+    const A point = Further<true>(a.point, b.point), shift = Shift(point);
+    const bool a_stays = Shift(a.point) == shift;
     const A stays = a_stays ? a.sum : b.sum, moves = a_stays ? b.sum : a.sum;
-    const A scale = ExpOfTerm(Shift(a_stays ? b.max : a.max) - shift);
-    return {max, stays + (moves == A(0) ? A(0) : moves * scale)};
+    const A scale = ExpOfTerm(Shift(a_stays ? b.point : a.point) - shift);
+    return {point, stays + (moves == A(0) ? A(0) : moves * scale)};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    StoreAs(out.y, out.dtype, y, Shift(s.max) + log(s.sum));
+    StoreAs<In>(out.y, out.dtype, y, Shift(s.point) + log(s.sum));
   }
 
  private:
-  __device__ __forceinline__ static A Shift(A max) {
-    return fabs(max) == Infinity<A>() ? A(0) : max;
+  __device__ __forceinline__ static A Shift(A point) {
+    return fabs(point) == Infinity<A>() ? A(0) : point;
+  }
+  // Moves the point to v where v lies above it.
+  __device__ __forceinline__ static void MoveTo(Gathered& s, A v) {
+    if (!(v + kAbove > s.limit)) return;
+    const A shift = Shift(v);
+    s.sum = s.sum == A(0) ? A(0) : s.sum * ExpOfTerm(s.shift - shift);
+    s.shift = shift, s.limit = v + kAbove;
   }
 };
 
 __device__ __forceinline__ float FastQuotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double FastQuotient(double a, double b) { return a / b; }
 
-// Count, mean and squared distances from it, of elements less the first one of the slice, so that a
-// mean that is large beside the spread takes no digits away. A batch has its own mean first, and is
-// merged as by Chan, Golub and LeVeque. A mean is a sum of shares: an infinite one stays. The
-// squares of a slice with an infinite element are NaN.
+// Count, mean and squared distances from it, merged as by Chan, Golub and LeVeque. A mean is a
+// center and an offset from it, so that one that is large beside the spread takes no digits away;
+// offsets are sums of shares, so that an infinite one stays. The squares of a slice with an
+// infinite element are NaN.
+//
+// A thread sums distances from a center and their squares: four instructions an element. The center
+// is its first element, and, whenever the count has doubled, the mean of all its elements: the
+// squares about the mean, which these sums give by a subtraction, are then never less than a
+// quarter of the squares about the center, after the first batch.
 template <class A>
 struct SpreadReducer {
   using Value = A;
   struct State {
-    A n, mean, squares;
+    A n, center, offset, squares;
   };
-  static constexpr bool kShifted = true;
-  static constexpr int kBatch = ReducePolicy::kBatch;
+  struct Gathered {
+    A n, recenter_at, center, sum, squares;
+  };
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
   double correction;
   bool root;
 
-  __device__ __forceinline__ State Identity() const { return {A(0), A(0), A(0)}; }
-  __device__ __forceinline__ void Add(State& s, A v, A shift, int64_t) const {
-    s = Merge(s, {A(1), v - shift, v - v});
+  __device__ __forceinline__ State Identity() const { return {A(0), A(0), A(0), A(0)}; }
+  __device__ __forceinline__ Gathered Begin() const { return {A(0), A(0), A(0), A(0), A(0)}; }
+  __device__ __forceinline__ State Conclude(const Gathered& s) const {
+    if (s.n == A(0)) return Identity();
+    const A offset = s.sum / s.n, beside = s.sum * offset;
+    const A squares = s.squares - (fabs(beside) < Infinity<A>() ? beside : s.sum - s.sum);
+    return {s.n, s.center, offset, squares < A(0) ? A(0) : squares};
+  }
+  __device__ __forceinline__ void Add(Gathered& s, A v, int64_t) const {
+    Recenter<1>(s, v);
+    AddAbout(s, v);
+    s.n += A(1);
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A shift,
+  __device__ __forceinline__ void AddPacks(Gathered& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&)[K]) const {
-    A v[K][N], mean(0), squares(0);
+    Recenter<N * K>(s, ConvertTo<A>(x[0].v[0]));
+    A sums[K], squares[K];
 #pragma unroll
     for (int k = 0; k < K; ++k) {
-      A sum(0);
+      sums[k] = squares[k] = A(0);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        v[k][i] = ConvertTo<A>(x[k].v[i]) - shift;
-        sum += v[k][i];
+        const A d = ConvertTo<A>(x[k].v[i]) - s.center;
+        sums[k] += d;
+        squares[k] += d * d;
       }
-      mean += sum;
     }
-    mean *= A(1) / A(N * K);
 #pragma unroll
-    for (int k = 0; k < K; ++k) {
-#pragma unroll
-      for (int i = 0; i < N; ++i) squares += (v[k][i] - mean) * (v[k][i] - mean);
-    }
-    s = Merge(s, State{A(N * K), mean, squares});
+    for (int k = 0; k < K; ++k) s.sum += sums[k], s.squares += squares[k];
+    s.n += A(N * K);
   }
+  // All columns have as many elements so far.
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            const A (&shift)[N], int64_t) const {
-    // All columns have as many elements so far.
-    const A before = s[0].n, n = before + A(K), share = FastQuotient(A(K), n);
+  __device__ __forceinline__ void AddPlaces(Gathered (&s)[N], const Pack<In, N> (&x)[K],
+                                            int64_t) const {
+    const A before = s[0].n;
+    if (before >= s[0].recenter_at) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) Recenter<K>(s[i], ConvertTo<A>(x[0].v[i]));
+    }
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      A v[K], mean(0), squares(0);
 #pragma unroll
-      for (int k = 0; k < K; ++k) {
-        v[k] = ConvertTo<A>(x[k].v[i]) - shift[i];
-        mean += v[k];
-      }
-      mean *= A(1) / A(K);
-#pragma unroll
-      for (int k = 0; k < K; ++k) squares += (v[k] - mean) * (v[k] - mean);
-      const A d = mean - s[i].mean;
-      s[i].n = n;
-      s[i].mean = s[i].mean * (A(1) - share) + mean * share;
-      s[i].squares += squares + d * d * before * share;
+      for (int k = 0; k < K; ++k) AddAbout(s[i], ConvertTo<A>(x[k].v[i]));
+      s[i].n = before + A(K);
     }
   }
+  // About a's center.
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    const A n = a.n + b.n;
-    const A share = n > A(0) ? FastQuotient(b.n, n) : A(0), d = b.mean - a.mean;
-    const A mean = a.mean * (A(1) - share) + b.mean * share;
-    return {n, mean, a.squares + b.squares + d * d * a.n * share};
+    if (a.n == A(0) || b.n == A(0)) return a.n == A(0) ? b : a;
+    const A n = a.n + b.n, share = FastQuotient(b.n, n);
+    const A b_offset = (b.center - a.center) + b.offset, d = b_offset - a.offset;
+    return {n, a.center, a.offset * (A(1) - share) + b_offset * share,
+            a.squares + b.squares + d * d * a.n * share};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A shift, const ReduceOutputs& out,
-                                         int64_t y, const In*, int64_t) const {
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
+                                         const In*, int64_t) const {
     const double freedom = static_cast<double>(out.axis) - correction;
     const A nothing = static_cast<A>(NAN);
     A v = s.squares / static_cast<A>(freedom > 0 ? freedom : 0);
     if (root) v = sqrt(v);
-    StoreAs(out.y, out.dtype, y, out.axis == 0 ? nothing : v);
-    if (out.second) StoreAs(out.second, out.dtype, y, out.axis == 0 ? nothing : shift + s.mean);
+    StoreAs<In>(out.y, out.dtype, y, out.axis == 0 ? nothing : v);
+    if (out.second)
+      StoreAs<In>(out.second, out.dtype, y, out.axis == 0 ? nothing : s.center + s.offset);
+  }
+
+ private:
+  __device__ __forceinline__ static void AddAbout(Gathered& s, A v) {
+    const A d = v - s.center;
+    s.sum += d;
+    s.squares += d * d;
+  }
+  // Before a batch of kCount elements. The sums are of distances from the rounded center; where
+  // they are infinite, it stays.
+  template <int kCount>
+  __device__ __forceinline__ static void Recenter(Gathered& s, A first) {
+    if (s.n < s.recenter_at) return;
+    s.recenter_at = A(2) * s.n + A(kCount);
+    if (s.n == A(0)) {
+      s.center = fabs(first) < Infinity<A>() ? first : A(0);
+      return;
+    }
+    const A center = s.center + FastQuotient(s.sum, s.n), by = center - s.center;
+    if (!(fabs(by) < Infinity<A>() && s.squares < Infinity<A>())) return;
+    s.squares -= by * (A(2) * s.sum - s.n * by);
+    s.sum -= s.n * by;
+    s.center = center;
   }
 };
 

@@ -14,7 +14,8 @@
 //            reduced places.
 //
 // Where there are too few results to fill the device, `chunks` parts of each leave a partial state,
-// [chunk][result], and a second launch merges those. The order of all merges is the plan's.
+// [chunk][result], and a second launch merges those. Chunks take turns, so that all blocks read
+// from one region of memory at a time. The order of all merges is the plan's.
 #pragma once
 
 #include "primitive/cuda/chip/device_limits.h"
@@ -33,44 +34,44 @@ struct ReducePolicy {
   static constexpr int kWarpUnits = 1024;   // the same where there are many results:
   static constexpr int kManyResults = 16;   // per multiprocessor
   static constexpr int kManyThreads = 512;  // per multiprocessor: a lane takes a batch, not a pack
-  static constexpr int kResident = 6;       // blocks of a multiprocessor; chunks make waves of them
   static constexpr int kMinPlaces = 64;     // of columns worth a chunk
 };
 
 // Dims, innermost first, that an index is divided into, with their strides.
 struct ReduceWalk {
+  struct Dim {
+    Divisor size;
+    int64_t x = 0, y = 0;
+  };
   int ndim = 0;
   int64_t count = 1;
-  Divisor size[kMaxReduceDims];
-  int64_t x[kMaxReduceDims] = {};
-  int64_t y[kMaxReduceDims] = {};
+  Dim dims[kMaxReduceDims];
 
   void Add(int64_t n, int64_t stride, int64_t y_stride) {
-    size[ndim] = Divisor(n), x[ndim] = stride, y[ndim] = y_stride;
+    dims[ndim++] = {Divisor(n), stride, y_stride};
     count *= n;
-    ++ndim;
   }
 };
 
+// What every thread reads comes first, and near to each other: a kernel begins with waiting for it.
 struct ReducePlan {
-  ReduceWalk kept;  // the results, without the columns
-  ReduceWalk rest;  // rows: of a result; columns: all reduced places
-  bool columns = false;
-  Divisor length;        // elements of a row, or columns
-  int64_t column_y = 1;  // from one column's result to the next
-  int64_t axis = 1;      // elements of a result
-  int64_t results = 1;
-  int64_t units = 0;              // of a result: packs, or places
-  Divisor packs;                  // of a row, as many as it may touch
-  Divisor chunks;                 // of a result
-  int64_t chunk_units = 0;        // of all but the last
-  int width = 1;                  // columns of a thread
-  Divisor tiles;                  // of the columns
   int lanes = 1, lanes_log2 = 0;  // of a team, or along the columns; powers of two
-  bool packed = false;            // rows: all packs are whole
+  int width = 1;                  // columns of a thread
+  bool columns = false;
+  bool packed = false;    // rows: all packs are whole
   bool together = false;  // columns: a batch of places is so many steps of the innermost dim
-  // From one unit of a thread to the next: rows, and packs of a row.
-  int64_t step_rows = 0, step_packs = 0;
+  int64_t results = 1;
+  int64_t axis = 1;   // elements of a result
+  int64_t units = 0;  // of a result: packs, or places
+  Divisor chunks;     // of a result
+  Divisor tiles;      // of the columns
+  Divisor length;     // elements of a row, or columns
+  int64_t step = 0;   // from one unit of a thread to the next; columns: from one batch
+  int64_t step_rows = 0, step_packs = 0;  // rows: the same in rows, and in packs of a row
+  Divisor packs;                          // of a row, as many as it may touch
+  int64_t column_y = 1;                   // from one column's result to the next
+  ReduceWalk kept;                        // the results, without the columns
+  ReduceWalk rest;                        // rows: of a result; columns: all reduced places
 
   int64_t tasks() const { return (columns ? kept.count * tiles.value : results) * chunks.value; }
   int64_t blocks() const {
@@ -88,14 +89,15 @@ OFL_HOST_DEVICE ReducePlace PlaceOf(const ReduceWalk& w, int64_t index) {
 #pragma unroll 1
 #endif
   for (; last + 1 < w.ndim; ++last) {
-    const int64_t further = w.size[last].QuotientOfAny(index);
-    const int64_t coordinate = index - further * w.size[last].value;
-    at.x += coordinate * w.x[last];
-    at.y += coordinate * w.y[last];
+    const ReduceWalk::Dim& dim = w.dims[last];
+    const int64_t further = dim.size.QuotientOfAny(index);
+    const int64_t coordinate = index - further * dim.size.value;
+    at.x += coordinate * dim.x;
+    at.y += coordinate * dim.y;
     index = further;
   }
-  at.x += index * w.x[last];
-  at.y += index * w.y[last];
+  at.x += index * w.dims[last].x;
+  at.y += index * w.dims[last].y;
   return at;
 }
 
@@ -127,9 +129,9 @@ OFL_HOST_DEVICE ReduceUnit NextUnit(const ReducePlan& p, ReduceUnit at) {
   return at;
 }
 
-// A block's part of the columns: the first of its lane 0, and its places.
+// A block's part of the columns: the first of its lane 0, and the first of its places.
 struct ReduceTile {
-  int64_t outer, column, chunk, begin, end;
+  int64_t outer, column, chunk, begin;
 };
 OFL_HOST_DEVICE ReduceTile TileAt(const ReducePlan& p, int64_t task) {
   const int64_t row = p.tiles.QuotientOfAny(task), outer = p.chunks.QuotientOfAny(row);
@@ -137,8 +139,7 @@ OFL_HOST_DEVICE ReduceTile TileAt(const ReducePlan& p, int64_t task) {
   t.outer = outer;
   t.column = (task - row * p.tiles.value) * p.lanes * p.width;
   t.chunk = row - outer * p.chunks.value;
-  t.begin = t.chunk * p.chunk_units;
-  t.end = t.begin + p.chunk_units < p.units ? t.begin + p.chunk_units : p.units;
+  t.begin = t.chunk * ReducePolicy::kBatch * (ReducePolicy::kThreads >> p.lanes_log2);
   return t;
 }
 
@@ -200,8 +201,7 @@ inline int Log2OfPower(int64_t n) {
 
 // Chunks of each of `tasks`, so that they make one wave of resident blocks, or two, or four, of
 // which an eighth at most stays empty; about four where none of these can be. 0 or 1: none.
-inline int64_t ChunksToFill(int64_t tasks, int multiprocessors) {
-  const int64_t wave = int64_t{ReducePolicy::kResident} * multiprocessors;
+inline int64_t ChunksToFill(int64_t tasks, int64_t wave) {
   int64_t chunks = 0;
   for (const int waves : {1, 2, 4}) {
     chunks = waves * wave / tasks;
@@ -210,29 +210,38 @@ inline int64_t ChunksToFill(int64_t tasks, int multiprocessors) {
   return chunks;
 }
 
-// Cuts each result's units where `tasks` blocks would not fill the device; `least`: units of a
-// chunk, which has a multiple of them.
-inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int multiprocessors) {
-  const int64_t wanted = ChunksToFill(tasks > 0 ? tasks : 1, multiprocessors);
-  p->chunk_units = p->units;
-  if (wanted > 1 && p->units > least) {
-    p->chunk_units = CeilDiv(CeilDiv(p->units, wanted), least) * least;
-  }
-  p->chunks = Divisor(p->units > 0 ? CeilDiv(p->units, p->chunk_units) : 1);
+// Cuts each result's units where `tasks` blocks would not fill the device; `least`: units that are
+// worth a chunk.
+inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int64_t wave) {
+  const int64_t wanted = ChunksToFill(tasks > 0 ? tasks : 1, wave);
+  const int64_t most = CeilDiv(p->units, least), chunks = wanted < most ? wanted : most;
+  p->chunks = Divisor(chunks > 0 ? chunks : 1);
 }
 
-inline void PlanRows(ReducePlan* p, int pack, bool aligned, int multiprocessors) {
+// What a plan is for: an element's bytes; columns that a thread takes where all of a row's packs
+// are whole ones; blocks of a multiprocessor; `aligned`: x begins at a boundary of 16 bytes.
+struct ReduceTarget {
+  int bytes, width, resident;
+  bool aligned;
+  int multiprocessors;
+
+  int pack() const { return 16 / bytes; }
+  int64_t wave() const { return int64_t{resident} * multiprocessors; }
+};
+
+inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
   using P = ReducePolicy;
   const int64_t length = p->length.value;
-  p->packed = aligned;
-  p->packs = Divisor(aligned ? length / pack : (length + 2 * pack - 2) / pack);
+  const int pack = target.pack();
+  p->packed = packed;
+  p->packs = Divisor(packed ? length / pack : (length + 2 * pack - 2) / pack);
   p->units = p->rest.count * p->packs.value;
-  const bool many = p->results >= int64_t{P::kManyResults} * multiprocessors;
+  const bool many = p->results >= int64_t{P::kManyResults} * target.multiprocessors;
   if (p->units <= (many ? P::kWarpUnits : P::kFewUnits)) {
     while (p->lanes < 32 && p->lanes < p->units) p->lanes *= 2;
     const auto enough = [&](int lanes) {
       return lanes >= 2 && int64_t{lanes} * P::kBatch >= p->units &&
-             p->results >= CeilDiv(int64_t{P::kManyThreads} * multiprocessors, lanes);
+             p->results >= CeilDiv(int64_t{P::kManyThreads} * target.multiprocessors, lanes);
     };
     while (enough(p->lanes / 2)) p->lanes /= 2;
   } else {
@@ -240,30 +249,28 @@ inline void PlanRows(ReducePlan* p, int pack, bool aligned, int multiprocessors)
   }
   const bool whole_block = p->lanes == P::kThreads;
   CutIntoChunks(p, whole_block ? p->results : INT64_MAX, int64_t{P::kThreads} * P::kBatch,
-                multiprocessors);
-  p->step_packs = p->lanes;
+                target.wave());
+  p->step = p->step_packs = p->lanes * p->chunks.value;
   if (p->rest.count > 1 && p->packs.value > 0) {
-    p->step_rows = p->lanes / p->packs.value;
-    p->step_packs = p->lanes % p->packs.value;
+    p->step_rows = p->step / p->packs.value;
+    p->step_packs = p->step % p->packs.value;
   }
 }
 
-inline void PlanColumns(ReducePlan* p, int width, int bytes, int multiprocessors) {
+inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   using P = ReducePolicy;
-  const int most = width * bytes < 16 ? 2 * P::kTileLanes : P::kTileLanes;
+  const int most = width * target.bytes < 16 ? 2 * P::kTileLanes : P::kTileLanes;
   p->width = width;
-  p->together = p->rest.ndim <= 1 || p->rest.size[0].value % P::kBatch == 0;
+  p->together = p->rest.ndim <= 1 || p->rest.dims[0].size.value % P::kBatch == 0;
   while (p->lanes < most && int64_t{p->lanes} * width < p->length.value) p->lanes *= 2;
   p->units = p->axis;
   p->tiles = Divisor(CeilDiv(p->length.value, int64_t{p->lanes} * width));
-  CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces, multiprocessors);
+  CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces, target.wave());
+  p->step = p->chunks.value * P::kBatch * (P::kThreads / p->lanes);
 }
 
-// width: columns that a thread takes where all of a row's packs are whole ones; bytes: of an
-// element. `aligned`: x begins at a boundary of 16 bytes.
-inline ReducePlan PlanReduce(const ReduceShape& shape, int width, int bytes, bool aligned,
-                             int multiprocessors) {
-  const int pack = 16 / bytes;
+inline ReducePlan PlanReduce(const ReduceShape& shape, const ReduceTarget& target) {
+  const int pack = target.pack(), width = target.width;
   ReduceDim dims[kMaxReduceDims];
   const int n = SortReduceDims(shape, dims);
   ReducePlan p;
@@ -272,23 +279,23 @@ inline ReducePlan PlanReduce(const ReduceShape& shape, int width, int bytes, boo
   if (p.axis == 0) {  // the results lie densely, and nothing is read
     p.kept.Add(p.results, 0, 1);
     p.length = Divisor(0);
-    PlanRows(&p, pack, true, multiprocessors);
+    PlanRows(&p, target, true);
     return p;
   }
   p.columns = n > 0 && !dims[0].reduced;
   p.length = Divisor(n > 0 ? dims[0].size : 1);
   if (p.columns) p.column_y = dims[0].y;
-  bool packed = aligned && p.length.value % pack == 0,
-       wide = aligned && p.length.value % width == 0;
+  bool packed = target.aligned && p.length.value % pack == 0,
+       wide = target.aligned && p.length.value % width == 0;
   for (int i = 1; i < n; ++i) {
     packed = packed && dims[i].x % pack == 0;
     wide = wide && dims[i].x % width == 0;
     (dims[i].reduced ? p.rest : p.kept).Add(dims[i].size, dims[i].x, dims[i].y);
   }
   if (p.columns) {
-    PlanColumns(&p, wide ? width : 1, bytes, multiprocessors);
+    PlanColumns(&p, target, wide ? width : 1);
   } else {
-    PlanRows(&p, pack, packed, multiprocessors);
+    PlanRows(&p, target, packed);
   }
   p.lanes_log2 = Log2OfPower(p.lanes);
   return p;

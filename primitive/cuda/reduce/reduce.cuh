@@ -4,18 +4,21 @@
 // to fill the device, else in two. A reducer says what is gathered (reducers.cuh):
 //
 //   using Value = float;              // what elements are converted to
-//   struct State { ... };             // whole words
-//   static constexpr bool kShifted;   // whether Add wants the first element of the slice
+//   struct State { ... };             // of a part; whole words
+//   using Gathered = ...;             // what a thread gathers, which concludes as a State
 //   static constexpr int kBatch;      // packs, or places of columns, that are added together
+//   static constexpr int kResident;   // blocks of a multiprocessor, for which chunks make waves
 //   State Identity() const;
-//   void Add(State&, Value, Value shift, int64_t place) const;
+//   Gathered Begin() const;
+//   void Add(Gathered&, Value, int64_t place) const;
 //   // Packs of one result; places: of their first elements.
-//   void AddPacks(State&, const Pack<In, N> (&)[K], Value shift, const int64_t (&places)[K]) const;
+//   void AddPacks(Gathered&, const Pack<In, N> (&)[K], const int64_t (&places)[K]) const;
 //   // Places that follow each other, of N columns.
-//   void AddPlaces(State (&)[N], const Pack<In, N> (&)[K], const Value (&shift)[N],
-//                  int64_t place) const;
+//   void AddPlaces(Gathered (&)[N], const Pack<In, N> (&)[K], int64_t place) const;
+//   State Conclude(const Gathered&) const;
 //   State Merge(const State& earlier, const State& later) const;
-//   void Finish(const State&, Value shift, const ReduceOutputs&, int64_t y, const In* slice,
+//   // The result at y, of the slice whose elements lie at steps of each other.
+//   void Finish(const State&, const ReduceOutputs&, int64_t y, const In* slice,
 //               int64_t step) const;
 //
 // A place is that of an element in its slice where one dim is reduced.
@@ -28,18 +31,6 @@
 
 namespace oneflow_lite {
 namespace cuda {
-
-// The first element of a slice, or 0 where that is infinite or NaN.
-template <class R, class In>
-__device__ __forceinline__ typename R::Value ShiftAt(const In* slice, int64_t axis) {
-  using A = typename R::Value;
-  if constexpr (R::kShifted) {
-    const A first = axis > 0 ? ConvertTo<A>(*slice) : A(0);
-    return first - first == A(0) ? first : A(0);
-  } else {
-    return A(0);
-  }
-}
 
 // N elements at a boundary, narrow ones in words.
 template <int N, class In>
@@ -59,8 +50,7 @@ __device__ __forceinline__ Pack<In, N> LoadWhole(const In* p) {
 // added.
 template <class In, class R>
 __device__ __forceinline__ void AddTail(const R& r, const In* packs, int64_t i, int64_t to,
-                                        int64_t step, int past, typename R::Value shift,
-                                        typename R::State& state) {
+                                        int64_t step, int past, typename R::Gathered& gathered) {
   constexpr int N = kPackSize<In>;
   static_assert(R::kBatch <= 4, "a tail is a pair, one pack, or both");
   if constexpr (R::kBatch > 1) {
@@ -75,36 +65,33 @@ __device__ __forceinline__ void AddTail(const R& r, const In* packs, int64_t i, 
     if (has_pair) {
       const Pack<In, N> pair[2] = {stowed[0].Get(), stowed[1].Get()};
       const int64_t places[2] = {i - past, i + step - past};
-      r.AddPacks(state, pair, shift, places);
+      r.AddPacks(gathered, pair, places);
     }
     if (last < to) {
       const Pack<In, N> pack[1] = {stowed[2].Get()};
       const int64_t places[1] = {last - past};
-      r.AddPacks(state, pack, shift, places);
+      r.AddPacks(gathered, pack, places);
     }
   }
 }
 
-// One row: its units begin .. end, of which those are whole that lie between two boundaries.
+// One row, of which a thread takes units first, first + p.step ... of those that are whole packs.
+// What lies before and behind those is the first chunk's.
 template <class In, class R>
 __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const In* row,
-                                          typename R::Value shift, int64_t begin, int64_t end,
-                                          int rank, typename R::State& state) {
+                                          int64_t chunk, int rank, typename R::Gathered& gathered) {
   using A = typename R::Value;
   constexpr int N = kPackSize<In>, K = R::kBatch;
   const int past = BytesPastBoundary(row) / sizeof(In);
-  const int64_t length = p.length.value;
-  const int64_t whole_from = begin == 0 && past > 0 ? 1 : begin;
-  const int64_t all_whole_to = (length + past) / N;  // and then perhaps one in part
-  const int64_t whole_to = all_whole_to < end ? all_whole_to : end;
-  if (begin == 0 && past > 0) {
+  const int64_t length = p.length.value, whole_from = past > 0, whole_to = (length + past) / N;
+  if (chunk == 0 && past > 0) {
     for (int i = rank; i < N - past && i < length; i += p.lanes) {
-      r.Add(state, ConvertTo<A>(row[i]), shift, i);
+      r.Add(gathered, ConvertTo<A>(row[i]), i);
     }
   }
   const In* packs = row - past;
-  const int64_t step = int64_t{p.lanes} * N;
-  int64_t i = (whole_from + rank) * N;
+  const int64_t step = p.step * N;
+  int64_t i = (whole_from + chunk * p.lanes + rank) * N;
   for (; i + (K - 1) * step < whole_to * N; i += K * step) {
     Pack<In, N> pack[K];
     int64_t places[K];
@@ -113,64 +100,92 @@ __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const
       pack[k] = LoadWhole<N>(packs + i + k * step);
       places[k] = i + k * step - past;
     }
-    r.AddPacks(state, pack, shift, places);
+    r.AddPacks(gathered, pack, places);
   }
-  AddTail(r, packs, i, whole_to * N, step, past, shift, state);
-  if (all_whole_to < whole_from || all_whole_to >= end) return;
-  for (int64_t j = all_whole_to * N - past + rank; j < length; j += p.lanes) {
-    r.Add(state, ConvertTo<A>(row[j]), shift, j);
+  AddTail(r, packs, i, whole_to * N, step, past, gathered);
+  if (chunk > 0 || whole_to < whole_from) return;
+  for (int64_t j = whole_to * N - past + rank; j < length; j += p.lanes) {
+    r.Add(gathered, ConvertTo<A>(row[j]), j);
   }
 }
 
 // One unit of several rows.
 template <class In, class R>
 __device__ __forceinline__ void AddUnit(const R& r, const ReducePlan& p, const In* slice,
-                                        ReduceUnit at, typename R::Value shift,
-                                        typename R::State& state) {
+                                        ReduceUnit at, typename R::Gathered& gathered) {
   constexpr int N = kPackSize<In>;
   const In* row = slice + PlaceOf(p.rest, at.row).x;
   const int64_t first = at.pack * N - static_cast<int>(BytesPastBoundary(row) / sizeof(In));
   if (first >= 0 && first + N <= p.length.value) {
     const Pack<In, N> pack[1] = {LoadWhole<N>(row + first)};
     const int64_t places[1] = {first};
-    r.AddPacks(state, pack, shift, places);
+    r.AddPacks(gathered, pack, places);
     return;
   }
 #pragma unroll 1
   for (int64_t place = first; place < first + N; ++place) {
     if (place < 0 || place >= p.length.value) continue;
-    r.Add(state, ConvertTo<typename R::Value>(row[place]), shift, place);
+    r.Add(gathered, ConvertTo<typename R::Value>(row[place]), place);
   }
 }
 
-// Several rows, whose units begin + rank, begin + rank + lanes ... are one thread's. Where all are
-// whole packs, several at a time.
+// Where the packs of a thread lie in rows that have only whole ones. Of rows at equal distances the
+// next place is the last one and a sum.
+template <class In>
+class PackedRows {
+ public:
+  static constexpr int N = kPackSize<In>;
+  __device__ __forceinline__ PackedRows(const ReducePlan& p, const In* slice, ReduceUnit at)
+      : p_(p), slice_(slice), at_(at), next_(slice + PlaceOf(p.rest, at.row).x + at.pack * N) {}
+
+  __device__ __forceinline__ const In* Next() {
+    const In* from = next_;
+    if (p_.rest.ndim > 1) {
+      at_ = NextUnit(p_, at_);
+      next_ = slice_ + PlaceOf(p_.rest, at_.row).x + at_.pack * N;
+      return from;
+    }
+    at_.pack += p_.step_packs;
+    next_ += p_.step_rows * p_.rest.dims[0].x + p_.step_packs * N;
+    if (at_.pack >= p_.packs.value) {
+      at_.pack -= p_.packs.value;
+      next_ += p_.rest.dims[0].x - p_.packs.value * N;
+    }
+    return from;
+  }
+
+ private:
+  const ReducePlan& p_;
+  const In* slice_;
+  ReduceUnit at_;
+  const In* next_;
+};
+
+// Several rows, of which a thread takes units first, first + p.step ... Where all are whole packs,
+// several at a time.
 template <class In, class R>
 __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, const In* slice,
-                                           typename R::Value shift, int64_t begin, int64_t end,
-                                           int rank, typename R::State& state) {
+                                           int64_t first, typename R::Gathered& gathered) {
   constexpr int N = kPackSize<In>, K = R::kBatch;
-  int64_t unit = begin + rank;
-  if (unit >= end) return;
-  ReduceUnit at = UnitAt(p, unit);
+  int64_t unit = first;
+  if (unit >= p.units) return;
   if (p.packed) {
-    for (; unit + int64_t{K - 1} * p.lanes < end; unit += int64_t{K} * p.lanes) {
+    PackedRows<In> rows(p, slice, UnitAt(p, unit));
+    for (; unit + (K - 1) * p.step < p.units; unit += K * p.step) {
       const In* from[K];
 #pragma unroll
-      for (int k = 0; k < K; ++k) {
-        from[k] = slice + PlaceOf(p.rest, at.row).x + at.pack * N;
-        at = NextUnit(p, at);
-      }
+      for (int k = 0; k < K; ++k) from[k] = rows.Next();
       Pack<In, N> pack[K];
 #pragma unroll
       for (int k = 0; k < K; ++k) pack[k] = LoadWhole<N>(from[k]);
       const int64_t places[K] = {};  // reducers of places have one row
-      r.AddPacks(state, pack, shift, places);
+      r.AddPacks(gathered, pack, places);
     }
   }
+  ReduceUnit at = UnitAt(p, unit);
 #pragma unroll 1
-  for (; unit < end; unit += p.lanes, at = NextUnit(p, at)) {
-    AddUnit(r, p, slice, at, shift, state);
+  for (; unit < p.units; unit += p.step, at = NextUnit(p, at)) {
+    AddUnit(r, p, slice, at, gathered);
   }
 }
 
@@ -194,19 +209,17 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     int64_t result = 0, chunk = 0;
     ReducePlace place{0, 0};
     State state = r.Identity();
-    typename R::Value shift(0);
     if (active) {
+      typename R::Gathered gathered = r.Begin();
       result = partial ? p.chunks.QuotientOfAny(task) : task;
       chunk = task - result * p.chunks.value;
       place = PlaceOf(p.kept, result);
-      shift = ShiftAt<R>(x + place.x, p.axis);
-      const int64_t begin = chunk * p.chunk_units;
-      const int64_t end = begin + p.chunk_units < p.units ? begin + p.chunk_units : p.units;
       if (p.rest.count == 1) {
-        GatherRow(r, p, x + place.x, shift, begin, end, rank, state);
+        GatherRow(r, p, x + place.x, chunk, rank, gathered);
       } else {
-        GatherRows(r, p, x + place.x, shift, begin, end, rank, state);
+        GatherRows(r, p, x + place.x, chunk * p.lanes + rank, gathered);
       }
+      state = r.Conclude(gathered);
     }
     state = whole_block ? MergeBlock(r, state, reinterpret_cast<State*>(slots_memory))
                         : MergeLanes(r, state, p.lanes);
@@ -214,49 +227,49 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     if (partial) {
       partial[chunk * p.results + result] = state;
     } else {
-      r.Finish(state, shift, out, place.y, x + place.x, 1);
+      r.Finish(state, out, place.y, x + place.x, 1);
     }
   }
 }
 
 // ---- Columns. ----
 
-// Of N columns the places that are one way's: several that follow each other at a time.
+// Of N columns the places that are one way's: a batch of them at first, first + p.step ...
 template <int N, class In, class R>
 __device__ __forceinline__ void GatherPlaces(const R& r, const ReducePlan& p, const In* slice,
-                                             const typename R::Value (&shift)[N],
-                                             const ReduceTile& t, int way,
-                                             typename R::State (&state)[N]) {
-  constexpr int K = R::kBatch;
-  const int step = (ReducePolicy::kThreads >> p.lanes_log2) * K;
-  for (int64_t k = t.begin + way * K; k < t.end; k += step) {
-    if (k + K <= t.end) {
-      const In* from[K];
+                                             int64_t first, typename R::Gathered (&gathered)[N]) {
+  constexpr int kTurn = ReducePolicy::kBatch, K = R::kBatch;
+  for (int64_t k = first; k < p.units; k += p.step) {
+    if (k + kTurn <= p.units) {
+      const In* from[kTurn];
       if (p.together) {
         from[0] = slice + PlaceOf(p.rest, k).x;
 #pragma unroll
-        for (int j = 1; j < K; ++j) from[j] = from[j - 1] + p.rest.x[0];
+        for (int j = 1; j < kTurn; ++j) from[j] = from[j - 1] + p.rest.dims[0].x;
       } else {
 #pragma unroll
-        for (int j = 0; j < K; ++j) from[j] = slice + PlaceOf(p.rest, k + j).x;
+        for (int j = 0; j < kTurn; ++j) from[j] = slice + PlaceOf(p.rest, k + j).x;
       }
-      Pack<In, N> pack[K];
 #pragma unroll
-      for (int j = 0; j < K; ++j) pack[j] = LoadWhole<N>(from[j]);
-      r.AddPlaces(state, pack, shift, k);
+      for (int j = 0; j < kTurn; j += K) {
+        Pack<In, N> pack[K];
+#pragma unroll
+        for (int i = 0; i < K; ++i) pack[i] = LoadWhole<N>(from[j + i]);
+        r.AddPlaces(gathered, pack, k + j);
+      }
       continue;
     }
 #pragma unroll 1
-    for (int64_t j = k; j < t.end; ++j) {
+    for (int64_t j = k; j < p.units; ++j) {
       const Pack<In, N> pack[1] = {LoadWhole<N>(slice + PlaceOf(p.rest, j).x)};
-      r.AddPlaces(state, pack, shift, j);
+      r.AddPlaces(gathered, pack, j);
     }
   }
 }
 
 // A block per tile of columns and chunk of the places.
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, R::kResident)
     ReduceColumnsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                         ReduceOutputs out, typename R::State* partial) {
   using State = typename R::State;
@@ -270,14 +283,13 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kResiden
     const bool active = column < p.length.value;
     const ReducePlace place = PlaceOf(p.kept, t.outer);
     const In* slice = x + place.x + (active ? column : 0);
-    State state[N];
-    typename R::Value shift[N];
+    typename R::Gathered gathered[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      state[i] = r.Identity();
-      shift[i] = ShiftAt<R>(slice + i, p.axis);
-    }
-    if (active) GatherPlaces(r, p, slice, shift, t, way, state);
+    for (int i = 0; i < N; ++i) gathered[i] = r.Begin();
+    if (active) GatherPlaces(r, p, slice, t.begin + way * ReducePolicy::kBatch, gathered);
+    State state[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) state[i] = r.Conclude(gathered[i]);
     MergeWays(r, state, p.lanes, reinterpret_cast<State*>(slots_memory));
     if (!active || way != 0) continue;
 #pragma unroll
@@ -285,8 +297,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kResiden
       if (partial) {
         partial[t.chunk * p.results + t.outer * p.length.value + column + i] = state[i];
       } else {
-        r.Finish(state[i], shift[i], out, place.y + (column + i) * p.column_y, slice + i,
-                 p.rest.x[0]);
+        r.Finish(state[i], out, place.y + (column + i) * p.column_y, slice + i, p.rest.dims[0].x);
       }
     }
   }
@@ -300,6 +311,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     MergeChunksKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                       ReduceOutputs out, const typename R::State* partial, int lanes) {
   using State = typename R::State;
+  constexpr int kAhead = 64 / sizeof(State);  // loads that do not wait for each other
   __shared__ __align__(16) char slots_memory[ReducePolicy::kThreads * sizeof(State)];
   const int lane = threadIdx.x & (lanes - 1), way = threadIdx.x / lanes;
   const int ways = ReducePolicy::kThreads / lanes;
@@ -309,7 +321,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     const int64_t result = base + lane;
     State state[1] = {r.Identity()};
     if (result < p.results) {
-#pragma unroll 4
+#pragma unroll kAhead
       for (int64_t chunk = way; chunk < p.chunks.value; chunk += ways) {
         state[0] = r.Merge(state[0], partial[chunk * p.results + result]);
       }
@@ -317,8 +329,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     MergeWays(r, state, lanes, reinterpret_cast<State*>(slots_memory));
     if (way != 0 || result >= p.results) continue;
     const ReducePlace place = PlaceOfResult(p, result);
-    const In* slice = x + place.x;
-    r.Finish(state[0], ShiftAt<R>(slice, p.axis), out, place.y, slice, p.columns ? p.rest.x[0] : 1);
+    r.Finish(state[0], out, place.y, x + place.x, p.columns ? p.rest.dims[0].x : 1);
   }
 }
 
@@ -334,8 +345,8 @@ constexpr int ColumnPack() {
 
 template <class In, class R>
 ReducePlan PlanOf(const ReduceShape& shape, bool aligned, const DeviceLimits& limits) {
-  return PlanReduce(shape, ColumnPack<In, typename R::State>(), sizeof(In), aligned,
-                    limits.multiprocessors);
+  return PlanReduce(shape, {sizeof(In), ColumnPack<In, typename R::State>(), R::kResident, aligned,
+                            limits.multiprocessors});
 }
 
 // The most of what x at a boundary and x between two need.
@@ -366,7 +377,8 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
                 : &ReduceRowsKernel<In, R>;
   const cudaError_t error = Launch(kernel, p.blocks(), kThreads, 0, stream, x, p, r, out, partial);
   if (error != cudaSuccess || !partial) return error;
-  const int ways = 1 << Log2OfPower(p.chunks.value < kThreads ? p.chunks.value : kThreads);
+  const int64_t most_ways = CeilDiv(p.chunks.value, ReducePolicy::kBatch);
+  const int ways = 1 << Log2OfPower(most_ways < kThreads ? most_ways : kThreads);
   const int lanes = kThreads / ways < kWarp ? kThreads / ways : kWarp;
   const int64_t blocks = CeilDiv(p.results, lanes);
   return internal::LaunchAfter(

@@ -30,15 +30,19 @@ using Accumulator = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeTy
 template <class Reducer, class A>
 struct PartsReducer {
   using Value = A;
-  static constexpr bool kShifted = false;
-  static constexpr int kBatch = ReducePolicy::kBatch;
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
 
+  __device__ __forceinline__ auto Begin() const { return self().Identity(); }
   template <class State>
-  __device__ __forceinline__ void Add(State& s, A v, A, int64_t) const {
+  __device__ __forceinline__ State Conclude(const State& s) const {
+    return s;
+  }
+  template <class State>
+  __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
     self().WithPart([&](auto part) { self().Put(s, part(v)); });
   }
   template <class In, int N, int K, class State>
-  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A,
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&)[K]) const {
     self().WithPart([&](auto part) {
       using Part = decltype(part(A()));
@@ -50,7 +54,7 @@ struct PartsReducer {
   }
   template <class In, int N, int K, class State>
   __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            const A (&)[N], int64_t) const {
+                                            int64_t) const {
     self().WithPart([&](auto part) {
 #pragma unroll
       for (int i = 0; i < N; ++i) self().Put(s[i], JoinColumn(x, i, part));
@@ -80,14 +84,15 @@ struct PartsReducer {
   }
 };
 
-// What a sum is one of. The kind is the same for a whole launch, and asked for once per batch.
-enum class Terms : int { kThemselves, kNumbers, kNonzero, kSizes, kSquares };
+// What a norm sums.
+enum class Terms : int { kNonzero, kSizes, kSquares };
 
 // Sums of floats with their rounding error, of integers as they wrap; the result over a divisor, or
-// the root of a sum of squares.
-template <class A>
-struct SumReducer : PartsReducer<SumReducer<A>, A> {
+// the root of a sum of squares. kOf is kSum, kNanSum or kNorm, whose terms are one launch's.
+template <class A, ReduceKind kOf>
+struct SumReducer : PartsReducer<SumReducer<A, kOf>, A> {
   using State = CompensatedSum<A>;
+  using Gathered = State;
   Terms terms;
   double divisor;  // 1 for none, NaN for a mean over nothing
 
@@ -96,34 +101,30 @@ struct SumReducer : PartsReducer<SumReducer<A>, A> {
   __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
   template <class F>
   __device__ __forceinline__ void WithPart(F f) const {
-    if constexpr (std::is_floating_point_v<A>) {
-      switch (terms) {
-        case Terms::kNumbers:
-          return f([](A v) { return v == v ? v : A(0); });
-        case Terms::kNonzero:
-          return f([](A v) { return v != A(0) ? A(1) : A(0); });
-        case Terms::kSizes:
-          return f([](A v) { return fabs(v); });
-        case Terms::kSquares:
-          return f([](A v) { return v * v; });
-        default:
-          break;
-      }
+    if constexpr (kOf == ReduceKind::kSum) {
+      f([](A v) { return v; });
+    } else if constexpr (kOf == ReduceKind::kNanSum) {
+      f([](A v) { return v == v ? v : A(0); });
+    } else if (terms == Terms::kSquares) {
+      f([](A v) { return v * v; });
+    } else if (terms == Terms::kSizes) {
+      f([](A v) { return fabs(v); });
+    } else {
+      f([](A v) { return v != A(0) ? A(1) : A(0); });
     }
-    f([](A v) { return v; });
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
     return MergeCompensated{}(a, b);
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
     A v = s.Get();
     if constexpr (std::is_floating_point_v<A>) {
-      if (terms == Terms::kSquares) v = sqrt(v);
+      if (kOf == ReduceKind::kNorm && terms == Terms::kSquares) v = sqrt(v);
       if (divisor != 1) v = static_cast<A>(v / static_cast<A>(divisor));
     }
-    StoreAs(out.y, out.dtype, y, v);
+    StoreAs<In>(out.y, out.dtype, y, v);
   }
 };
 
@@ -138,6 +139,7 @@ struct NanMeanReducer : PartsReducer<NanMeanReducer<A>, A> {
     A sum;
     int count;
   };
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {{}, 0}; }
   __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
     return {a.sum + b.sum, a.count + b.count};
@@ -154,9 +156,9 @@ struct NanMeanReducer : PartsReducer<NanMeanReducer<A>, A> {
     return {MergeCompensated{}(a.sum, b.sum), a.count + b.count};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    StoreAs(out.y, out.dtype, y, static_cast<A>(s.sum.Get() / static_cast<A>(s.count)));
+    StoreAs<In>(out.y, out.dtype, y, static_cast<A>(s.sum.Get() / static_cast<A>(s.count)));
   }
 };
 
@@ -165,6 +167,7 @@ struct ProdReducer : PartsReducer<ProdReducer<A>, A> {
   struct State {
     A product;
   };
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {A(1)}; }
   __device__ __forceinline__ static A Join(A a, A b) { return a * b; }
   __device__ __forceinline__ void Put(State& s, A part) const { s.product *= part; }
@@ -176,9 +179,9 @@ struct ProdReducer : PartsReducer<ProdReducer<A>, A> {
     return {static_cast<A>(a.product * b.product)};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    StoreAs(out.y, out.dtype, y, s.product);
+    StoreAs<In>(out.y, out.dtype, y, s.product);
   }
 };
 
@@ -193,6 +196,7 @@ struct ProdPartsReducer : PartsReducer<ProdPartsReducer<A>, A> {
     A product;
     int zeros;
   };
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {A(1), 0}; }
   __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
     return {a.product * b.product, a.zeros + b.zeros};
@@ -209,9 +213,9 @@ struct ProdPartsReducer : PartsReducer<ProdPartsReducer<A>, A> {
     return {a.product * b.product, a.zeros + b.zeros};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    StoreAs(out.y, out.dtype, y, s.product);
+    StoreAs<In>(out.y, out.dtype, y, s.product);
     static_cast<int64_t*>(out.second)[y] = s.zeros;
   }
 };
@@ -230,12 +234,13 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
   };
   CountOf of;
 
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {0}; }
   __device__ __forceinline__ static int Join(int a, int b) { return a + b; }
   __device__ __forceinline__ void Put(State& s, int part) const { s.count += part; }
   // Bytes are counted four at a time.
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K], A shift,
+  __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&places)[K]) const {
     if constexpr (sizeof(In) == 1 && N % 4 == 0) {
       uint32_t counts[N / 4];
@@ -245,19 +250,19 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
       for (const uint32_t count : counts) sum += count;
       s.count += sum * 0x01010101u >> 24;
     } else {
-      PartsReducer<CountReducer, A>::AddPacks(s, x, shift, places);
+      PartsReducer<CountReducer, A>::AddPacks(s, x, places);
     }
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            const A (&shift)[N], int64_t place) const {
+                                            int64_t place) const {
     if constexpr (sizeof(In) == 1 && N % 4 == 0) {
       uint32_t counts[N / 4];
       CountBytes(x, counts);
 #pragma unroll
       for (int i = 0; i < N; ++i) s[i].count += counts[i / 4] >> 8 * (i % 4) & 0xff;
     } else {
-      PartsReducer<CountReducer, A>::AddPlaces(s, x, shift, place);
+      PartsReducer<CountReducer, A>::AddPlaces(s, x, place);
     }
   }
   template <class F>
@@ -268,12 +273,12 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
     return {a.count + b.count};
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
     const int64_t v = of == CountOf::kItself ? s.count
                       : of == CountOf::kAny  ? s.count != 0
                                              : s.count == out.axis;
-    StoreAs(out.y, out.dtype, y, v);
+    StoreAs<In>(out.y, out.dtype, y, v);
   }
 
  private:
@@ -296,9 +301,10 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
 template <class A>
 struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
   using State = CompensatedSum<A>;
-  static constexpr int kBatch = 1;  // pow is long
+  static constexpr int kBatch = 1, kResident = 6;  // pow is long
   double p;
 
+  using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {}; }
   __device__ __forceinline__ static A Join(A a, A b) { return a + b; }
   __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
@@ -311,9 +317,9 @@ struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
     return MergeCompensated{}(a, b);
   }
   template <class In>
-  __device__ __forceinline__ void Finish(const State& s, A, const ReduceOutputs& out, int64_t y,
+  __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    StoreAs(out.y, out.dtype, y, out.axis == 0 ? A(0) : pow(s.Get(), static_cast<A>(1 / p)));
+    StoreAs<In>(out.y, out.dtype, y, out.axis == 0 ? A(0) : pow(s.Get(), static_cast<A>(1 / p)));
   }
 };
 

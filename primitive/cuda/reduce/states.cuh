@@ -18,8 +18,24 @@ struct ReduceOutputs {
   int64_t axis;
 };
 
-template <class A>
+template <class T>
+inline constexpr DType kDTypeOf = std::is_same_v<T, bool>            ? DType::kBool
+                                  : std::is_same_v<T, uint8_t>       ? DType::kUInt8
+                                  : std::is_same_v<T, int8_t>        ? DType::kInt8
+                                  : std::is_same_v<T, int16_t>       ? DType::kInt16
+                                  : std::is_same_v<T, int32_t>       ? DType::kInt32
+                                  : std::is_same_v<T, int64_t>       ? DType::kInt64
+                                  : std::is_same_v<T, __half>        ? DType::kFloat16
+                                  : std::is_same_v<T, __nv_bfloat16> ? DType::kBFloat16
+                                  : std::is_same_v<T, float>         ? DType::kFloat32
+                                                                     : DType::kFloat64;
+// In: what the result most often is, which is stored without a table of jumps.
+template <class In, class A>
 __device__ __forceinline__ void StoreAs(void* y, DType dtype, int64_t i, A v) {
+  if (dtype == kDTypeOf<In>) {
+    static_cast<In*>(y)[i] = ConvertTo<In>(v);
+    return;
+  }
   switch (dtype) {
     case DType::kBool:
       static_cast<bool*>(y)[i] = ConvertTo<bool>(v);

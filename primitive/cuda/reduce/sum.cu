@@ -5,19 +5,14 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-Terms TermsOf(const Reduction& run) {
-  if (run.op == ReduceKind::kNanSum) return Terms::kNumbers;
-  if (run.op != ReduceKind::kNorm) return Terms::kThemselves;
-  if (run.parameter == 0) return Terms::kNonzero;
-  return run.parameter == 1 ? Terms::kSizes : Terms::kSquares;
-}
-
-template <class In>
-struct Sum {
-  using Reducer = SumReducer<Accumulator<In>>;
+template <class In, ReduceKind kOf>
+struct SumOf {
+  using Reducer = SumReducer<Accumulator<In>, kOf>;
   static Reducer Of(const Reduction& run) {
     Reducer r;
-    r.terms = TermsOf(run);
+    r.terms = run.parameter == 0   ? Terms::kNonzero
+              : run.parameter == 1 ? Terms::kSizes
+                                   : Terms::kSquares;
     r.divisor = 1;
     if (run.op == ReduceKind::kMean) {
       const int64_t n = ElementsOfResult(run.shape);
@@ -26,6 +21,12 @@ struct Sum {
     return r;
   }
 };
+template <class In>
+using Sum = SumOf<In, ReduceKind::kSum>;
+template <class In>
+using NanSum = SumOf<In, ReduceKind::kNanSum>;
+template <class In>
+using Norm = SumOf<In, ReduceKind::kNorm>;
 template <class In>
 struct NanMean {
   using Reducer = NanMeanReducer<Accumulator<In>>;
@@ -49,9 +50,11 @@ ReductionLaunchers FindReductionOfSums(ReduceKind op, DType in) {
     case ReduceKind::kSum:
       return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Sum>{});
     case ReduceKind::kMean:
-    case ReduceKind::kNanSum:
-    case ReduceKind::kNorm:
       return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Sum>{});
+    case ReduceKind::kNanSum:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<NanSum>{});
+    case ReduceKind::kNorm:
+      return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Norm>{});
     case ReduceKind::kNanMean:
       return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<NanMean>{});
     case ReduceKind::kProd:
