@@ -52,6 +52,31 @@ def test_scatter_reduce(shape, dim, index_shape, reduce, include_self, device):
         assert in_place is args[0] and in_place.tolist() == got.tolist()
 
 
+# From 2^15 elements on a line is sorted by its places on CUDA, where 8 to 128 neighbours are one
+# thread's: one place of all, few places, and runs that end within a thread's.
+@pytest.mark.parametrize("size", [1, 7, 1000, 50_000])
+@pytest.mark.parametrize("n", [(1 << 15) - 1, 1 << 15, 300_007])
+def test_a_long_line(n, size, device):
+    index = RNG.integers(0, size, n)
+    index[: n // 3] = size // 2
+    for dtype in ("float64", "float32", "int64", "int8"):
+        powers = RNG.choice([-1, 1, 3] if dtype.startswith("int") else [-1.0, 0.5, 1.0, 2.0], n)
+        values = RNG.integers(-100, 100, n) if dtype.startswith("int") else RNG.normal(size=n)
+        if dtype == "float32":
+            powers = np.sign(powers)
+            values[n // 2], values[n // 4] = np.nan, -np.inf
+        values = values.astype(dtype)
+        for reduce, src in (("prod", powers.astype(dtype)), ("amax", values), ("amin", values)):
+            expected = np.ones(size, dtype)
+            JOINS[reduce].at(expected, index, src)
+            x, places = (
+                flow.ones(size, device=device).to(getattr(flow, dtype)),
+                tensor(index, "int64", device),
+            )
+            got = x.scatter_reduce(0, places, tensor(src, dtype, device), reduce)
+            np.testing.assert_array_equal(host(got), expected)
+
+
 @by_places
 @pytest.mark.parametrize("reduce, same", [("add", "sum"), ("multiply", "prod")])
 def test_scatter_with_a_reduction(shape, dim, index_shape, reduce, same, device):
