@@ -278,3 +278,22 @@ def test_joins_with_what_is_there(name, shape, dtype, device):
         y, i, t = (flow.tensor(a, device=device) for a in (x, index, s))
         getattr(flow.ops, name)(y, i, t, dim=dim)
         np.testing.assert_array_equal(y.cpu().numpy(), np.moveaxis(expected, 0, dim))
+
+
+# On CUDA at most 32 rows of at most 2^16 elements together are one launch.
+@pytest.mark.parametrize("count, cols", [(1, 5), (32, 3), (33, 3), (32, 2048), (32, 2049)])
+def test_few_rows_and_more(count, cols, device):
+    for dim in (0, 1):
+        index = RNG.integers(-7, 7, count)
+        shape, rows = ((7, cols), (count, cols)) if dim == 0 else ((cols, 7), (cols, count))
+        x, src = RNG.integers(-9, 9, shape), RNG.integers(-9, 9, rows)
+        added, copied = x.copy(), x.copy()
+        for k, place in enumerate(index):
+            at = (slice(None),) * dim
+            added[(*at, place)] += 3 * src[(*at, k)]
+            copied[(*at, place)] = src[(*at, k)]
+        for dtype in ("float32", "float16", "int64"):
+            args = (dim, tensor(index, "int64", device), tensor(src, dtype, device))
+            start = tensor(x, dtype, device)
+            np.testing.assert_array_equal(host(start.index_add(*args, alpha=3)), added)
+            np.testing.assert_array_equal(host(start.index_copy(*args)), copied)

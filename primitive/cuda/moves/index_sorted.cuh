@@ -10,6 +10,7 @@
 #include "primitive/cuda/moves/index_rows_launch.h"
 #include "primitive/cuda/moves/index_stores.cuh"
 #include "primitive/cuda/strided/elements.cuh"
+#include "primitive/places.h"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -42,7 +43,7 @@ struct SumShape {
   T* y;
   C* partial;  // [chunks][2][outer * inner]: of the run that came in, of the run that goes on
 
-  __device__ int64_t columns() const { return p.outer * p.inner; }
+  __host__ __device__ int64_t columns() const { return p.outer * p.inner; }
   __device__ C* Part(int64_t chunk, int which, int64_t column) const {
     return partial + (2 * chunk + which) * columns() + column;
   }
@@ -50,7 +51,7 @@ struct SumShape {
 
 // y[place] = alpha sum, or is joined with it.
 template <int N, class T, class Join, class C>
-__device__ __forceinline__ void Finish(const SumShape<T, Join>& s, uint32_t place, int64_t column,
+__device__ __forceinline__ void Finish(const SumShape<T, Join>& s, int64_t place, int64_t column,
                                        const C (&sum)[N]) {
   const int64_t outer = column / s.p.inner, within = column - outer * s.p.inner;
   T* to = s.y + (outer * s.p.size + place) * s.p.inner + within;
@@ -204,11 +205,48 @@ cudaError_t SumSorted(const IndexSumRun& run, const SortedLayout& l, cudaStream_
                 kElementwiseThreads, 0, stream, s);
 }
 
+// Of few rows: a thread per row and column, which joins all rows that go to its row's place, if its
+// row is the first of them.
+template <class T, class Join>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    FewRowsKernel(SumShape<T, Join> s, int64_t skipped, const int64_t* index) {
+  using C = ComputeType<T>;
+  const int64_t columns = s.columns();
+  const int64_t t = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const int64_t row = t / columns, column = t - row * columns, outer = column / s.p.inner;
+  if (row >= s.p.count) return;
+  const auto place_of = [&](int64_t k) { return FindPlace(index[k], s.p.size, s.p.from_end); };
+  const int64_t place = place_of(row);
+  if (place < 0 || place == skipped) return;
+  for (int64_t k = 0; k < row; ++k) {
+    if (place_of(k) == place) return;
+  }
+  const T* from = s.x + outer * s.p.outer_stride + (column - outer * s.p.inner);
+  C sum[1] = {Join::template Neutral<C>()};
+  for (int64_t k = row; k < s.p.count; ++k) {
+    if (place_of(k) == place) sum[0] = Join{}(sum[0], ConvertTo<C>(from[k * s.p.row_stride]));
+  }
+  Finish<1>(s, place, column, sum);
+}
+template <class T, class Join>
+cudaError_t LaunchFewRows(const IndexSumRun& run, cudaStream_t stream) {
+  SumShape<T, Join> s{};
+  s.p = run.problem;
+  s.add = run.add;
+  s.alpha = static_cast<ComputeType<T>>(run.alpha);
+  s.x = static_cast<const T*>(run.x);
+  s.y = static_cast<T*>(run.y);
+  return Launch(FewRowsKernel<T, Join>,
+                CeilDiv(s.p.count * s.columns(), int64_t{kElementwiseThreads}), kElementwiseThreads,
+                0, stream, s, run.skipped, run.index);
+}
+
 // kPack columns at a time where rows begin at multiples of so many.
 template <class T, class Join, int kPack>
 cudaError_t LaunchSorted(const IndexSumRun& run, cudaStream_t stream) {
   const RowsProblem& p = run.problem;
   if (p.count <= 0 || p.outer * p.inner <= 0 || p.size <= 0) return cudaSuccess;
+  if (InOneLaunch(p)) return LaunchFewRows<T, Join>(run, stream);
   SortedLayout l;
   cudaError_t error = SortedLayoutOf(sizeof(ComputeType<T>), p, &l);
   if (error == cudaSuccess) error = SortPlaces(run, l, stream);

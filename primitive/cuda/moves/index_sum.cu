@@ -95,7 +95,8 @@ cudaError_t SortPlaces(const IndexSumRun& run, const SortedLayout& l, cudaStream
 
 cudaError_t IndexSumWorkspaceBytes(DType dtype, const RowsProblem& p, size_t* bytes) {
   *bytes = 0;
-  if (p.count <= 0 || p.count >= kTooMany || p.size >= kTooMany) return cudaSuccess;
+  if (p.count <= 0 || InOneLaunch(p) || p.count >= kTooMany || p.size >= kTooMany)
+    return cudaSuccess;
   SortedLayout l;
   const cudaError_t error = SortedLayoutOf(SizeOf(oneflow_lite::ComputeType(dtype)), p, &l);
   if (error == cudaSuccess) *bytes = l.total;
