@@ -68,7 +68,8 @@ def test_a_long_line(n, size, device):
         values = values.astype(dtype)
         for reduce, src in (("prod", powers.astype(dtype)), ("amax", values), ("amin", values)):
             expected = np.ones(size, dtype)
-            JOINS[reduce].at(expected, index, src)
+            with np.errstate(invalid="ignore"):
+                JOINS[reduce].at(expected, index, src)
             x, places = (
                 flow.ones(size, device=device).to(getattr(flow, dtype)),
                 tensor(index, "int64", device),
