@@ -69,9 +69,9 @@ install(DIRECTORY primitive/cuda DESTINATION include/primitive COMPONENT cpp
         FILES_MATCHING PATTERN "*.cuh" PATTERN "*.h")
 install(FILES primitive/activation_kinds.h primitive/adam_math.h primitive/float_log.h
               primitive/loss_kinds.h primitive/loss_math.h primitive/multi_tensor_math.h
-              primitive/op_kinds.h primitive/ordered_keys.h primitive/random_kinds.h
-              primitive/rank_kinds.h primitive/reduce_kinds.h primitive/reduce_shape.h
-              primitive/remap_kinds.h
+              primitive/op_kinds.h primitive/ordered_keys.h primitive/places.h
+              primitive/random_kinds.h primitive/rank_kinds.h primitive/reduce_kinds.h
+              primitive/reduce_shape.h primitive/remap_kinds.h
         DESTINATION include/primitive COMPONENT cpp)
 
 # And all of them in one file, where there is a Python to write it.

@@ -89,6 +89,13 @@ StatusOr<Tensor> CopyInto(const Tensor& self, const Tensor& src) {
   return Call(op, {self, from});
 }
 
+namespace {
+StatusOr<Tensor> TypeAs(const Tensor& self, const Tensor& other) {
+  if (!other.defined()) return NotDefined("type_as", "other");
+  return Cast(self, other.dtype());
+}
+}  // namespace
+
 OFL_REGISTER_FUNCTION("contiguous(Tensor self) -> Tensor", Contiguous, kMethodOnly,
                       "The tensor itself where contiguous, else a contiguous copy.");
 OFL_REGISTER_FUNCTION("clone(Tensor input) -> Tensor", Clone, kMethod,
@@ -100,6 +107,8 @@ OFL_REGISTER_FUNCTION(
     kMethodOnly,
     "The tensor on a device and in a dtype; itself where nothing changes. In another dtype on the "
     "same device its dims lie as they did.");
+OFL_REGISTER_FUNCTION("type_as(Tensor self, Tensor other) -> Tensor", TypeAs, kMethodOnly,
+                      "The tensor with the dtype of another.");
 OFL_REGISTER_FUNCTION("copy_(Tensor(a!) self, Tensor src) -> Tensor", CopyInto, kMethodOnly,
                       "Copies src into self in place, broadcast and cast.");
 

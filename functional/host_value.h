@@ -16,6 +16,7 @@ inline StatusOr<Tensor> ReadBack(absl::string_view op, const Tensor& t) {
   if (t.device().type == DeviceType::kMeta) {
     return Error(ErrorKind::kRuntime, op, "(): ", Describe(t), " has no data");
   }
+  if (t.device().type == DeviceType::kCPU && !GlobalOf(t) && t.is_contiguous()) return t.Detach();
   GradGuard no_grad(false);
   OFL_ASSIGN_OR_RETURN(const Tensor whole, Whole(op, t));
   OFL_ASSIGN_OR_RETURN(Tensor host, To(whole.Detach(), Device{}, {}));

@@ -34,8 +34,9 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
                            const Operand& src) {
   if (!std::holds_alternative<Tensor>(src)) {
     OFL_ASSIGN_OR_RETURN(Tensor number, ToTensor(name, src, self.dtype()));
-    OFL_ASSIGN_OR_RETURN(number, To(number, self.device(), {}));
-    if (GlobalOf(self)) {  // the number must be so, too, to be expanded
+    // Written on the device, since a copy there takes longer; of a global tensor the number must be
+    // global too, to be expanded.
+    if (GlobalOf(self) || self.device() != number.device()) {
       const GlobalScope scope(absl::MakeConstSpan(&self, 1));
       OFL_ASSIGN_OR_RETURN(number, Full({}, std::get<Scalar>(src), self.dtype(), self.device()));
     }

@@ -37,7 +37,10 @@ Status CheckPlaces(const char* name, const Tensor& places, int64_t dim, int64_t 
   // Of a global one each rank looks at its own, and all go on alike.
   const GlobalSpec* g = GlobalOf(places);
   if (places.device().type != DeviceType::kCPU || (g && !g->local.defined())) return OkStatus();
-  OFL_ASSIGN_OR_RETURN(const Tensor dense, ReadBack(name, g ? g->local : places));
+  Tensor dense = g ? g->local : places;
+  if (!dense.is_contiguous()) {
+    OFL_ASSIGN_OR_RETURN(dense, ReadBack(name, dense));
+  }
   const int64_t* place = dense.data<int64_t>();
   for (int64_t i = 0; i < dense.numel(); ++i) {
     if (place[i] >= -size && place[i] < size) continue;
@@ -402,7 +405,19 @@ StatusOr<Tensor> Take(const Tensor& x, const Tensor& index) {
   return Reshape(y, index.shape());
 }
 
-StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index) {
+namespace {
+
+// x with a dim replaced by the dims of the index.
+Dims ShapeAround(const Tensor& x, int64_t dim, const Shape& index) {
+  Dims shape = x.shape().dims();
+  shape.erase(shape.begin() + dim);
+  shape.insert(shape.begin() + dim, index.dims().begin(), index.dims().end());
+  return shape;
+}
+
+// Places of a dim as a line, looked at; `source_dim` is the dim in messages.
+StatusOr<Tensor> PlacesOfDim(const Tensor& x, int64_t dim, const Tensor& index,
+                             int64_t source_dim) {
   constexpr char kName[] = "index";
   if (!x.defined()) return NotDefined(kName, "input");
   if (!index.defined()) return NotDefined(kName, "index");
@@ -412,13 +427,44 @@ StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index) {
     return DTypeMismatch(kName, "index", index.dtype(), "an integer dtype");
   }
   OFL_ASSIGN_OR_RETURN(Tensor places, Cast(index, DType::kInt64));
-  OFL_ASSIGN_OR_RETURN(places, Reshape(places, {-1}));
-  OFL_RETURN_IF_ERROR(CheckPlaces(kName, places, 0, x.shape()[0]));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(x, 0, places, true));
-  if (index.ndim() == 1) return y;
-  Dims shape = index.shape().dims();
-  for (int d = 1; d < x.ndim(); ++d) shape.push_back(x.shape()[d]);
-  return Reshape(y, shape);
+  if (places.ndim() != 1) {
+    OFL_ASSIGN_OR_RETURN(places, Reshape(places, {-1}));
+  }
+  OFL_RETURN_IF_ERROR(CheckPlaces(kName, places, source_dim, x.shape()[static_cast<int>(dim)]));
+  return places;
+}
+
+}  // namespace
+
+StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index) {
+  return IndexDim(x, 0, index, 0);
+}
+
+StatusOr<Tensor> IndexDim(const Tensor& x, int64_t dim, const Tensor& index, int64_t source_dim) {
+  OFL_ASSIGN_OR_RETURN(const Tensor places, PlacesOfDim(x, dim, index, source_dim));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(x, dim, places, true));
+  return index.ndim() == 1 ? StatusOr<Tensor>(y) : Reshape(y, ShapeAround(x, dim, index.shape()));
+}
+
+StatusOr<Tensor> IndexDimCopyInto(const Tensor& x, int64_t dim, const Tensor& index,
+                                  const Tensor& value, int64_t source_dim) {
+  Tensor places = index;
+  if (index.ndim() != 1 || source_dim != dim) {  // else CopySlices looks at them
+    OFL_ASSIGN_OR_RETURN(places, PlacesOfDim(x, dim, index, source_dim));
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor source, ValueFor(value, x, ShapeAround(x, dim, index.shape())));
+  if (index.ndim() != 1) {
+    OFL_ASSIGN_OR_RETURN(source, Reshape(source, ShapeAround(x, dim, places.shape())));
+  }
+  return CopySlices("index_copy_", x, dim, places, source);
+}
+
+StatusOr<Tensor> ValueFor(const Tensor& value, const Tensor& x, const Dims& shape) {
+  OFL_ASSIGN_OR_RETURN(Tensor source, To(value, x.device(), x.dtype()));
+  while (source.ndim() > static_cast<int>(shape.size()) && source.shape()[0] == 1) {
+    OFL_ASSIGN_OR_RETURN(source, Select(source, 0, 0));
+  }
+  return source.shape() == Shape(shape) ? StatusOr<Tensor>(source) : Expand(source, shape);
 }
 
 OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,

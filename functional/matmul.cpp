@@ -56,6 +56,7 @@ StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
 
 // Batch dims broadcast against each other; the last two as they are.
 StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
+  if (a.ndim() == 3 && b.ndim() == 3 && a.shape()[0] == b.shape()[0]) return CallMatmul(a, b);
   const int ndim = std::max(a.ndim(), b.ndim());
   Dims batch(ndim - 2, 1);
   for (const Tensor* t : {&a, &b}) {

@@ -31,6 +31,11 @@ StatusOr<Tensor> RavelMultiIndex(absl::Span<const Tensor> indices, const Dims& s
 
 namespace {
 
+// t in a shape, itself where it is so already.
+StatusOr<Tensor> Shaped(const Tensor& t, const Dims& shape) {
+  return t.shape() == Shape(shape) ? StatusOr<Tensor>(t) : Reshape(t, shape);
+}
+
 // The leading dims of x joined to one, places in it, and the shape of what they pick.
 struct Leading {
   Tensor rows, line;
@@ -59,7 +64,10 @@ StatusOr<Leading> LeadingOf(const char* name, const Tensor& x, absl::Span<const 
   leading.shape = places->shape().dims();
   leading.shape.insert(leading.shape.end(), rows_shape.begin() + 1, rows_shape.end());
   OFL_ASSIGN_OR_RETURN(leading.rows, Reshape(x, rows_shape));
-  OFL_ASSIGN_OR_RETURN(leading.line, Reshape(*places, {-1}));
+  leading.line = *std::move(places);
+  if (leading.line.ndim() != 1) {
+    OFL_ASSIGN_OR_RETURN(leading.line, Reshape(leading.line, {-1}));
+  }
   return leading;
 }
 
@@ -69,7 +77,7 @@ StatusOr<Tensor> IndexLeading(const Tensor& x, absl::Span<const Tensor> indices)
   if (indices.size() == 1) return IndexFirst(x, indices[0]);
   OFL_ASSIGN_OR_RETURN(const Leading leading, LeadingOf("index", x, indices));
   OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(leading.rows, 0, leading.line, false));
-  return Reshape(y, leading.shape);
+  return Shaped(y, leading.shape);
 }
 
 StatusOr<Tensor> IndexLeadingCopyInto(const Tensor& x, absl::Span<const Tensor> indices,
@@ -77,14 +85,10 @@ StatusOr<Tensor> IndexLeadingCopyInto(const Tensor& x, absl::Span<const Tensor> 
   constexpr char kName[] = "setitem";
   OFL_ASSIGN_OR_RETURN(const Leading leading, LeadingOf(kName, x, indices));
   if (!x.is_contiguous()) return BadValue(kName, "x", "strided", "contiguous");
-  OFL_ASSIGN_OR_RETURN(Tensor source, To(value, x.device(), x.dtype()));
-  while (source.ndim() > static_cast<int>(leading.shape.size()) && source.shape()[0] == 1) {
-    OFL_ASSIGN_OR_RETURN(source, Select(source, 0, 0));
-  }
-  OFL_ASSIGN_OR_RETURN(source, Expand(source, leading.shape));
+  OFL_ASSIGN_OR_RETURN(Tensor source, ValueFor(value, x, leading.shape));
   Dims rows = leading.rows.shape().dims();
   rows[0] = leading.line.numel();
-  OFL_ASSIGN_OR_RETURN(source, Reshape(source, rows));
+  OFL_ASSIGN_OR_RETURN(source, Shaped(source, rows));
   OFL_RETURN_IF_ERROR(IndexCopyInto(leading.rows, 0, leading.line, source).status());
   return x;
 }

@@ -23,8 +23,6 @@
 namespace oneflow_lite::functional {
 namespace {
 
-using Join = StatusOr<Tensor> (*)(const Operand&, const Operand&);
-
 // Where the elements of `src` go: index has src's shape, axis >= 0.
 struct Meeting {
   Tensor x, index, src;
@@ -37,10 +35,10 @@ StatusOr<Tensor> Met(const Meeting& m) {
   return Scatter(none, m.axis, m.index, Scalar(true));
 }
 
-// What meets in each place, joined; 0 where nothing does. Sorted by their places, those of one
-// place are neighbours: log2(count) steps of twice the distance join each with all before it, and
-// the last goes to its place.
-StatusOr<Tensor> Joined(const Meeting& m, Join join) {
+// The product of what meets in each place; 0 where nothing does. Sorted by their places, those of
+// one place are neighbours: log2(count) steps of twice the distance multiply each by all before it,
+// and the last goes to its place.
+StatusOr<Tensor> Product(const Meeting& m) {
   const int axis = static_cast<int>(m.axis);
   const int64_t size = m.x.shape()[axis], count = m.index.shape()[axis];
   OFL_ASSIGN_OR_RETURN(const TensorList sorted, Sort(m.index, m.axis));
@@ -53,7 +51,7 @@ StatusOr<Tensor> Joined(const Meeting& m, Join join) {
     OFL_ASSIGN_OR_RETURN(const Tensor here, Narrow(places, axis, distance, rest));
     OFL_ASSIGN_OR_RETURN(const Tensor there, Narrow(places, axis, 0, rest));
     OFL_ASSIGN_OR_RETURN(const Tensor same, Eq(here, there));
-    OFL_ASSIGN_OR_RETURN(const Tensor both, join(later, earlier));
+    OFL_ASSIGN_OR_RETURN(const Tensor both, Mul(later, earlier));
     OFL_ASSIGN_OR_RETURN(const Tensor pairs, Where(same, both, later));
     OFL_ASSIGN_OR_RETURN(const Tensor first, Narrow(values, axis, 0, distance));
     OFL_ASSIGN_OR_RETURN(values, Cat({{first, pairs}}, axis));
@@ -117,12 +115,12 @@ StatusOr<Tensor> SumOrMean(const Meeting& m, bool mean, bool include_self) {
   return IsFloating(x.dtype()) ? Div(sum, count) : FloorDivide(sum, count);
 }
 
-// A product or extreme of what meets in each place, composed: it has a gradient, if join has one.
-StatusOr<Tensor> Composed(const Meeting& m, Join join, bool include_self) {
+// The product of what meets in each place, composed: it has a gradient.
+StatusOr<Tensor> RecordedProduct(const Meeting& m, bool include_self) {
   OFL_ASSIGN_OR_RETURN(const Tensor met, Met(m));
-  OFL_ASSIGN_OR_RETURN(Tensor found, Joined(m, join));
+  OFL_ASSIGN_OR_RETURN(Tensor found, Product(m));
   if (include_self) {
-    OFL_ASSIGN_OR_RETURN(found, join(m.x, found));
+    OFL_ASSIGN_OR_RETURN(found, Mul(m.x, found));
   }
   return Where(met, found, m.x);
 }
@@ -143,7 +141,7 @@ Scalar NeutralOf(absl::string_view reduce, DType dtype) {
   return neutral;
 }
 
-// The same in one pass over src, without a gradient.
+// A product or extreme in one pass over src, without a gradient.
 StatusOr<Tensor> InPlaces(const Meeting& m, absl::string_view reduce, bool include_self) {
   OFL_ASSIGN_OR_RETURN(const Tensor y, Clone(m.x));
   if (!include_self) {
@@ -155,16 +153,11 @@ StatusOr<Tensor> InPlaces(const Meeting& m, absl::string_view reduce, bool inclu
 
 StatusOr<Tensor> Reduce(const Meeting& m, absl::string_view reduce, bool include_self) {
   if (reduce == "sum" || reduce == "mean") return SumOrMean(m, reduce == "mean", include_self);
-  const bool product = reduce == "prod";
   const bool recorded =
       GradEnabled() && (autograd::RequiresGrad(m.x) || autograd::RequiresGrad(m.src));
-  const Join join = product ? &Mul : reduce == "amax" ? &Maximum : &Minimum;
-  if (product && recorded) return Composed(m, join, include_self);
+  if (reduce == "prod" && recorded) return RecordedProduct(m, include_self);
   const Meeting plain = {m.x.Detach(), m.index, m.src.Detach(), m.axis};
-  // CUDA has no kernel for it.
-  OFL_ASSIGN_OR_RETURN(const Tensor y, m.x.device().type == DeviceType::kCPU
-                                           ? InPlaces(plain, reduce, include_self)
-                                           : Composed(plain, join, include_self));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, InPlaces(plain, reduce, include_self));
   if (!recorded) return y;
   OFL_ASSIGN_OR_RETURN(const Tensor met, Met(m));
   return AsMeanOfWinners(m, met, y, include_self);

@@ -93,6 +93,11 @@ StatusOr<Tensor> Bucketize(const Operand& x, const Tensor& boundaries, bool righ
   return SearchSorted(boundaries, x, right, out_int32);
 }
 
+// Whether each is compared with each, which is fewer calls than a search where there are few pairs.
+bool ComparesAll(const Tensor& sought, const Tensor& among) {
+  constexpr int64_t kFew = 16, kFewPairs = 1 << 14;
+  return among.numel() <= kFew && sought.numel() * among.numel() <= kFewPairs;
+}
 StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool invert) {
   const Tensor* x = std::get_if<Tensor>(&elements);
   const Tensor* y = std::get_if<Tensor>(&others);
@@ -112,6 +117,11 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
   OFL_ASSIGN_OR_RETURN(Tensor among, AsTensor("isin", others, dtype, device));
   if (among.numel() == 0) return Full(sought.shape(), Scalar(invert), DType::kBool, device);
   OFL_ASSIGN_OR_RETURN(among, Reshape(among, Shape{-1}));
+  if (ComparesAll(sought, among)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(sought, -1));
+    OFL_ASSIGN_OR_RETURN(const Tensor pairs, invert ? Ne(column, among) : Eq(column, among));
+    return invert ? All(pairs, Dims{-1}) : Any(pairs, Dims{-1});
+  }
   OFL_ASSIGN_OR_RETURN(TensorList ordered, Sort(among));
   OFL_ASSIGN_OR_RETURN(Tensor place, SearchSorted(ordered[0], sought));
   OFL_ASSIGN_OR_RETURN(place, Reshape(place, Shape{-1}));

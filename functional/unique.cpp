@@ -7,6 +7,7 @@
 #include "functional/binary.h"
 #include "functional/cat.h"
 #include "functional/compact.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
 #include "functional/index.h"
@@ -69,10 +70,15 @@ StatusOr<Tensor> OrderOfRows(const Tensor& rows) {
   return Call(op, {rows});
 }
 
-// The elements of a line in order, without their places.
-StatusOr<Tensor> InOrder(const Tensor& line) {
-  static const OpExpr& op = OpBuilder("sort_values").Input("in").Output("values").Get();
-  return Call(op, {line});
+// The different elements of a line, in order.
+StatusOr<Tensor> UniqueOf(const char* name, const Tensor& line) {
+  static const OpExpr& op =
+      OpBuilder("unique_values").Input("in").Output("values").Output("count").Get();
+  OFL_ASSIGN_OR_RETURN(TensorList found, CallAll(op, {line}));
+  OFL_ASSIGN_OR_RETURN(const int64_t count, ValueOf<int64_t>(name, found[1]));
+  OFL_ASSIGN_OR_RETURN(Tensor values, Narrow(found[0], 0, 0, count));
+  // Few of many do not keep the memory of all.
+  return count > line.numel() / 4 ? values : Clone(values);
 }
 
 // The run of each item where it stood before it was sorted.
@@ -165,7 +171,7 @@ StatusOr<Tensor> FewFloats(const char* name, const Tensor& line) {
   return Where(is_zero, first, sorted);
 }
 
-// The different elements alone: those that differ from the one before, in order.
+// The different elements alone.
 StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x.Detach(), Shape{-1}));
   if (items.numel() == 0) return items;
@@ -174,7 +180,7 @@ StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
     if (few.defined()) return few;
     OFL_ASSIGN_OR_RETURN(few, FewFloats("unique", items));
     if (few.defined()) return few;
-    OFL_ASSIGN_OR_RETURN(items, InOrder(items));
+    return UniqueOf("unique", items);
   }
   OFL_ASSIGN_OR_RETURN(Tensor changes, Changes(items));
   OFL_ASSIGN_OR_RETURN(Tensor first, Narrow(items, 0, 0, 1));

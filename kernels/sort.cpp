@@ -22,14 +22,15 @@ class SortKernel final : public PrimitiveKernel<Sort> {
   }
 };
 
-class SortValuesKernel final : public PrimitiveKernel<SortValues> {
+class UniqueValuesKernel final : public PrimitiveKernel<UniqueValues> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
     const int64_t n = c.input(0).numel();
     OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), n));
     OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(bytes));
-    return primitive_->Launch(c.stream(), n, c.input(0).data(), c.output(0).data(), workspace);
+    return primitive_->Launch(c.stream(), n, c.input(0).data(), c.output(0).data(),
+                              c.output(1).data<int64_t>(), workspace);
   }
 };
 
@@ -84,7 +85,7 @@ class SearchSortedKernel final : public PrimitiveKernel<SearchSorted> {
 };
 
 OFL_REGISTER_KERNEL({.op = "sort", .bind = BindByInput<SortKernel>});
-OFL_REGISTER_KERNEL({.op = "sort_values", .bind = BindByInput<SortValuesKernel>});
+OFL_REGISTER_KERNEL({.op = "unique_values", .bind = BindByInput<UniqueValuesKernel>});
 OFL_REGISTER_KERNEL({.op = "topk", .bind = BindByInput<TopKKernel>});
 OFL_REGISTER_KERNEL({.op = "sort_rows", .bind = BindByInput<SortRowsKernel>});
 OFL_REGISTER_KERNEL({.op = "longest_run", .bind = BindByInput<LongestRunKernel>});

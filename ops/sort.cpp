@@ -43,15 +43,16 @@ void DefineSort(OpDef& op) {
   TakeFromPlaces(op, /*keeps_dim=*/true);
 }
 
-void DefineSortValues(OpDef& op) {
-  op.Input("in").Output("values");
+void DefineUniqueValues(OpDef& op) {
+  op.Input("in").Output("values").Output("count");
   op.doc =
-      "The elements of a line in order, without their places. The first zero keeps its sign; the "
-      "others may get it.";
+      "The different elements of a line in order, and how many they are; the values behind them "
+      "mean nothing. Of the zeros the first one counts, and each NaN is different.";
   op.differentiable = false;
   op.infer = [](InferContext& c) -> Status {
     if (c.shape(0).ndim() != 1) return ShapeMismatch(c.op(), "input", c.shape(0), "1 dim");
     c.SetOutput(0, c.shape(0), c.dtype(0));
+    c.SetOutput(1, Shape{1}, DType::kInt64);
     return OkStatus();
   };
   op.cost = SortCost;
@@ -153,7 +154,7 @@ void DefineSearchSorted(OpDef& op) {
 }
 
 OFL_REGISTER_OP("sort", DefineSort);
-OFL_REGISTER_OP("sort_values", DefineSortValues);
+OFL_REGISTER_OP("unique_values", DefineUniqueValues);
 OFL_REGISTER_OP("topk", DefineTopK);
 OFL_REGISTER_OP("sort_rows", DefineSortRows);
 OFL_REGISTER_OP("longest_run", DefineLongestRun);

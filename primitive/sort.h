@@ -24,18 +24,19 @@ class Sort {
 };
 using SortFactory = PrimitiveFactory<Sort>;
 
-// The elements of a line in order, without their places. Of the zeros the first one is that which
-// is first in the line; the others may have its sign, and NaNs any bits of a NaN.
-class SortValues {
+// The different elements of a line, in order. Of the zeros the first one counts; each NaN differs
+// from all others and may get any bits of a NaN.
+class UniqueValues {
  public:
-  static constexpr char kName[] = "sort_values";
+  static constexpr char kName[] = "unique_values";
   using Spec = Sort::Spec;
-  virtual ~SortValues() = default;
+  virtual ~UniqueValues() = default;
   virtual StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t n) const = 0;
-  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* values,
+  // Both `values`, of which those behind the first *count mean nothing, and x are of n elements.
+  virtual Status Launch(Stream& stream, int64_t n, const void* x, void* values, int64_t* count,
                         void* workspace) const = 0;
 };
-using SortValuesFactory = PrimitiveFactory<SortValues>;
+using UniqueValuesFactory = PrimitiveFactory<UniqueValues>;
 
 // The k first elements of each row in that order, without the rest of it.
 class TopK {

@@ -47,7 +47,7 @@ REASONS = {
         "flow.allclose", "Tensor.allclose", "flow.equal", "Tensor.equal",
     ],
     "reads a device and a dtype in any order, as Python programs write them": [
-        "Tensor.to", "Tensor.cpu", "Tensor.cuda", "Tensor.type", "Tensor.type_as",
+        "Tensor.to", "Tensor.cpu", "Tensor.cuda", "Tensor.type",
     ],
     "another name of Tensor.to": [
         f"Tensor.{name}" for name in ("double", "float", "half", "bfloat16", "long", "int", "short",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sort and topk: keys with their places, in order.
+// sort, topk and unique_values: keys with their places, in order.
 #include "primitive/sort.h"
 
 #include "primitive/cpu/beyond.h"
@@ -71,19 +71,38 @@ class CpuSort final : public Sort {
   DType dtype_;
 };
 
-class CpuSortValues final : public SortValues {
+// Keeps the first of equal neighbours, and all NaNs; how many there are then.
+template <class T>
+int64_t KeepDifferent(T* values, int64_t n) {
+  constexpr KeyCode kCode = KeyCodeOf(DTypeOf<T>(), /*descending=*/false);
+  int64_t kept = 0;
+  cpu::KeyOf<T> before{};
+  for (int64_t i = 0; i < n; ++i) {
+    const T value = values[i];
+    const cpu::KeyOf<T> key = cpu::KeyAt(values, i, /*descending=*/false);
+    const bool differs = i == 0 || key != before || kCode.IsNan(key);
+    values[kept] = value;
+    kept += differs ? 1 : 0;
+    before = key;
+  }
+  return kept;
+}
+
+class CpuUniqueValues final : public UniqueValues {
  public:
-  explicit CpuSortValues(DType dtype) : dtype_(dtype) {}
+  explicit CpuUniqueValues(DType dtype) : dtype_(dtype) {}
 
   StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t n) const override {
     return BytesPerRange(dtype_, n);
   }
-  Status Launch(Stream&, int64_t n, const void* x, void* values, void* workspace) const override {
+  Status Launch(Stream&, int64_t n, const void* x, void* values, int64_t* count,
+                void* workspace) const override {
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
       cpu::VisitItem<T>(n, [&]<class Item>(Tag<Item>) {
         SortRow<T, Item>(n, /*descending=*/false, static_cast<const T*>(x), static_cast<T*>(values),
                          nullptr, static_cast<Item*>(workspace));
       });
+      *count = KeepDifferent(static_cast<T*>(values), n);
     });
     return OkStatus();
   }
@@ -179,11 +198,11 @@ StatusOr<std::unique_ptr<TopK>> NewTopK(const TopK::Spec& spec) {
 }
 
 const bool sort_registered = RegisterPrimitive<Sort>(DeviceType::kCPU, &NewSort);
-StatusOr<std::unique_ptr<SortValues>> NewSortValues(const SortValues::Spec& spec) {
-  return std::make_unique<CpuSortValues>(spec.dtype);
+StatusOr<std::unique_ptr<UniqueValues>> NewUniqueValues(const UniqueValues::Spec& spec) {
+  return std::make_unique<CpuUniqueValues>(spec.dtype);
 }
 
-const bool values_registered = RegisterPrimitive<SortValues>(DeviceType::kCPU, &NewSortValues);
+const bool unique_registered = RegisterPrimitive<UniqueValues>(DeviceType::kCPU, &NewUniqueValues);
 const bool topk_registered = RegisterPrimitive<TopK>(DeviceType::kCPU, &NewTopK);
 
 }  // namespace

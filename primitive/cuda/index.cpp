@@ -34,8 +34,9 @@ class CudaScatter final : public Scatter {
  public:
   CudaScatter(cuda::ScatterRunLauncher launcher, const Spec& spec)
       : launcher_(launcher),
-        sum_(spec.mode == Mode::kAdd && spec.src == spec.dtype ? cuda::FindIndexSum(spec.dtype)
-                                                               : nullptr),
+        line_(spec.src == spec.dtype
+                  ? cuda::FindLineJoin(spec.dtype, static_cast<cuda::ScatterStore>(spec.mode))
+                  : nullptr),
         spec_(spec) {}
   size_t WorkspaceBytes(int64_t columns, const ScatterAxis& axis) const override {
     if (spec_.mode == Mode::kPut) return cuda::ScatterRunWorkspace(columns, DimOf(axis));
@@ -49,7 +50,7 @@ class CudaScatter final : public Scatter {
                 const int64_t* index, const void* src, void* dst, void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
       if (workspace && Sorts(columns.numel, axis)) {
-        return sum_({RowsOf(axis), true, 1, -1, index, src, dst, workspace}, s);
+        return line_({RowsOf(axis), true, 1, -1, index, src, dst, workspace}, s);
       }
       return launcher_({cuda::ToStrided(columns), DimOf(axis), index, src, dst, workspace},
                        cuda::LimitsOf(stream), s);
@@ -60,7 +61,7 @@ class CudaScatter final : public Scatter {
   // Of a long line the elements are sorted by their places, as those of index_add.
   bool Sorts(int64_t columns, const ScatterAxis& axis) const {
     constexpr int64_t kLong = 1 << 15;
-    return sum_ && columns == 1 && axis.count >= kLong && axis.index_stride == 1 &&
+    return line_ && columns == 1 && axis.count >= kLong && axis.index_stride == 1 &&
            axis.dst_stride == 1;
   }
   static cuda::RowsProblem RowsOf(const ScatterAxis& axis) {
@@ -72,7 +73,7 @@ class CudaScatter final : public Scatter {
   }
 
   cuda::ScatterRunLauncher launcher_;
-  cuda::IndexSumLauncher sum_;
+  cuda::IndexSumLauncher line_;
   Spec spec_;
 };
 

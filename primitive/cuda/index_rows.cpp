@@ -51,6 +51,7 @@ class CudaIndexCopy final : public IndexPut {
  public:
   explicit CudaIndexCopy(DType dtype) : item_(static_cast<int>(SizeOf(dtype))) {}
   StatusOr<size_t> WorkspaceBytes(const Stream&, const IndexRows& shape) const override {
+    if (cuda::InOneLaunch(ProblemOf(shape))) return size_t{0};
     const int64_t entries = shape.count <= cuda::kFewRows ? shape.count : shape.size;
     return static_cast<size_t>(entries) * sizeof(uint64_t);
   }

@@ -64,39 +64,24 @@ class CudaSort final : public Sort {
   DType dtype_;
 };
 
-class CudaSortValues final : public SortValues {
+class CudaUniqueValues final : public UniqueValues {
  public:
-  explicit CudaSortValues(DType dtype) : dtype_(dtype) {}
+  explicit CudaUniqueValues(DType dtype) : dtype_(dtype) {}
 
   StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t n) const override {
-    const KeyRows keys = KeysOf(n, nullptr);
     size_t bytes = 0;
-    OFL_RETURN_IF_ERROR(cuda::RunOn(stream, kName, [&](cudaStream_t) {
-      if (n <= cuda::kShortRow) return cudaSuccess;
-      return n <= kLongestRow ? cuda::SortValuesBytes(keys, &bytes) : SortBytes(keys, &bytes);
-    }));
-    return bytes + PlaceBytes(n);
+    OFL_RETURN_IF_ERROR(cuda::RunOn(
+        stream, kName, [&](cudaStream_t) { return cuda::UniqueBytes(dtype_, n, &bytes); }));
+    return bytes;
   }
-  Status Launch(Stream& stream, int64_t n, const void* x, void* values,
+  Status Launch(Stream& stream, int64_t n, const void* x, void* values, int64_t* count,
                 void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      const KeyRows keys = KeysOf(n, x);
-      if (cuda::kShortRow < n && n <= kLongestRow) {
-        return cuda::LaunchSortValues(keys, workspace, values, s);
-      }
-      auto* places = PlaceBytes(n) > 0 ? static_cast<int64_t*>(workspace) : nullptr;
-      void* rest = static_cast<char*>(workspace) + PlaceBytes(n);
-      return LaunchSort(keys, rest, values, places, s);
+      return cuda::LaunchUnique(dtype_, n, x, workspace, values, count, s);
     });
   }
 
  private:
-  KeyRows KeysOf(int64_t n, const void* x) const { return {KeyCodeOf(dtype_, false), 1, n, x}; }
-  // Of a line that only the sort with places takes.
-  static size_t PlaceBytes(int64_t n) {
-    return n > kLongestRow ? Aligned(static_cast<size_t>(n) * sizeof(int64_t)) : 0;
-  }
-
   DType dtype_;
 };
 
@@ -239,8 +224,8 @@ StatusOr<std::unique_ptr<P>> New(const typename P::Spec& spec) {
 
 constexpr DeviceType kDevice = DeviceType::kCUDA;
 const bool sort_registered = RegisterPrimitive<Sort>(kDevice, &New<Sort, CudaSort>);
-const bool values_registered =
-    RegisterPrimitive<SortValues>(kDevice, &New<SortValues, CudaSortValues>);
+const bool unique_registered =
+    RegisterPrimitive<UniqueValues>(kDevice, &New<UniqueValues, CudaUniqueValues>);
 const bool topk_registered = RegisterPrimitive<TopK>(kDevice, &New<TopK, CudaTopK>);
 const bool rows_registered = RegisterPrimitive<SortRows>(kDevice, &New<SortRows, CudaSortRows>);
 const bool run_registered =

@@ -9,135 +9,18 @@
 #include "functional/global.h"
 #include "functional/index_rows.h"
 #include "functional/ravel_multi_index.h"
+#include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/creation.h"
+#include "python/bindings/indexing.h"
+#include "python/bindings/items.h"
 
 namespace oneflow_lite::python {
 namespace {
-
-// What an item of an index says.
-struct Place {
-  enum class Kind { kInt, kSlice, kNone, kEllipsis } kind;
-  int64_t start = 0;  // of an int, the index
-  int64_t stop = 0, step = 1;
-};
-using Places = absl::InlinedVector<Place, 4>;
-
-bool ReadPlace(PyObject* item, Places* places) {
-  if (item == Py_None) {
-    places->push_back({Place::Kind::kNone});
-    return true;
-  }
-  if (item == Py_Ellipsis) {
-    places->push_back({Place::Kind::kEllipsis});
-    return true;
-  }
-  if (PySlice_Check(item)) {
-    Py_ssize_t start, stop, step;
-    if (PySlice_Unpack(item, &start, &stop, &step) < 0) return false;
-    if (step < 0) {
-      PyErr_SetString(PyExc_ValueError, "the step of a slice of a tensor must be positive");
-      return false;
-    }
-    places->push_back({Place::Kind::kSlice, start, stop, step});
-    return true;
-  }
-  int64_t index;
-  const Match m = AsInt(item, &index);
-  if (m == Match::kNo) {
-    PyErr_Format(PyUnicode_Check(item) ? PyExc_TypeError : PyExc_IndexError,
-                 "a tensor can be indexed with ints, slices, None, ..., bools, tensors, arrays, "
-                 "lists and tuples of them, not with %s",
-                 Py_TYPE(item)->tp_name);
-  }
-  if (m == Match::kYes) places->push_back({Place::Kind::kInt, index});
-  return m == Match::kYes;
-}
-
-// All of an index is read before the tensor is looked at: __index__ may give it another shape.
-bool ReadIndex(PyObject* index, Places* places) {
-  if (!PyTuple_Check(index)) return ReadPlace(index, places);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
-    if (!ReadPlace(TupleItem(index, i), places)) return false;
-  }
-  return true;
-}
-
-// Applies the places of an index one after the other.
-class Indexing {
- public:
-  Indexing(const char* op, const Tensor& t) : op_(op), view_(t) {}
-
-  bool Apply(const Places& places) {
-    int64_t given = 0, ellipses = 0;
-    for (const Place& p : places) {
-      ellipses += p.kind == Place::Kind::kEllipsis;
-      given += p.kind == Place::Kind::kInt || p.kind == Place::Kind::kSlice;
-    }
-    if (ellipses > 1) {
-      Raise(Error(ErrorKind::kIndex, op_, "(): an index can have only one ellipsis (...)"));
-      return false;
-    }
-    const int64_t unnamed = view_.ndim() - given;
-    if (unnamed < 0) {
-      Raise(
-          Error(ErrorKind::kIndex, op_, "(): too many indices: ", given, " for ", Describe(view_)));
-      return false;
-    }
-    for (const Place& p : places) {
-      if (p.kind == Place::Kind::kEllipsis) {
-        dim_ += unnamed;
-        source_dim_ += unnamed;
-      } else if (!ApplyPlace(p)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  const Tensor& view() const { return view_; }
-
- private:
-  bool Set(StatusOr<Tensor> t) {
-    if (!t.ok()) return Raise(t.status()), false;
-    view_ = *std::move(t);
-    return true;
-  }
-
-  bool ApplyPlace(const Place& p) {
-    if (p.kind == Place::Kind::kNone) return Set(functional::Unsqueeze(view_, dim_++));
-    return p.kind == Place::Kind::kInt ? ApplyInt(p.start) : ApplySlice(p);
-  }
-
-  bool ApplyInt(int64_t index) {
-    const int64_t size = view_.shape()[static_cast<int>(dim_)];
-    if (index < -size || index >= size) {
-      Raise(IndexOutOfRange(op_, index, source_dim_, size));
-      return false;
-    }
-    ++source_dim_;
-    return Set(functional::Select(view_, dim_, index));
-  }
-
-  bool ApplySlice(const Place& p) {
-    const int64_t size = view_.shape()[static_cast<int>(dim_)];
-    Py_ssize_t start = p.start, stop = p.stop;
-    PySlice_AdjustIndices(size, &start, &stop, p.step);
-    ++source_dim_;
-    const int64_t dim = dim_++;
-    if (start == 0 && stop == size && p.step == 1) return true;
-    return Set(functional::Slice(view_, dim, start, std::max(start, stop), p.step));
-  }
-
-  const char* op_;
-  Tensor view_;
-  int64_t dim_ = 0;         // of view_, that the next place speaks of
-  int64_t source_dim_ = 0;  // the same as a dim of the indexed tensor, for messages
-};
 
 // Whether any library's protocol gives its elements; text is no array.
 bool HoldsElements(PyObject* item) {
@@ -230,6 +113,56 @@ TensorList PlacesOfAll(const Tensor& x, PyObject* index) {
   return places;
 }
 
+// The only item of an index that is data, where it is places as the C++ functions take them and no
+// dim is named too many; null where the index wants a plan.
+PyObject* OnlyPlaces(const Tensor& x, PyObject* index) {
+  if (!IsLocal(x)) return nullptr;
+  if (!PyTuple_Check(index)) {
+    return IsTensor(index) && IsPlacesOf(x, Unwrap(index)) ? index : nullptr;
+  }
+  PyObject* only = nullptr;
+  int given = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
+    PyObject* item = TupleItem(index, i);
+    given += item != Py_None && item != Py_Ellipsis;
+    if (!IsData(item)) continue;
+    if (only || !IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return nullptr;
+    only = item;
+  }
+  return given <= x.ndim() ? only : nullptr;
+}
+
+// x[..., places, ...] without a plan. Null without an exception where it wants one.
+PyObject* PickedAmong(const Tensor& x, PyObject* index) {
+  PyObject* data = OnlyPlaces(x, index);
+  if (!data) return nullptr;
+  Places places;
+  if (!ReadIndex(index, &places, data)) return nullptr;
+  Indexing indexing("index", x);
+  if (!indexing.Apply(places)) return nullptr;
+  return WithoutLock([&indexing, at = Unwrap(data)] {
+    return functional::IndexDim(indexing.view(), indexing.data_dim(), at,
+                                indexing.data_source_dim());
+  });
+}
+
+// A list of ints of Python's own, each within the first dim of a tensor on the CPU, as places;
+// undefined where it is anything else.
+Tensor PlacesOfList(const Tensor& x, PyObject* index) {
+  if (!PyList_CheckExact(index) || !IsLocal(x) || x.device().type != DeviceType::kCPU)
+    return Tensor();
+  const Items items(index);
+  StatusOr<Tensor> places = functional::Empty(Dims{items.size()}, DType::kInt64, Device{});
+  if (items.size() == 0 || !places.ok()) return Tensor();
+  for (Py_ssize_t i = 0; i < items.size(); ++i) {
+    int64_t* const place = places->data<int64_t>() + i;
+    if (!items.ReadInt(i, place) || *place < -x.shape()[0] || *place >= x.shape()[0]) {
+      return Tensor();
+    }
+  }
+  return *std::move(places);
+}
+
 PyObject* Subscript(PyObject* self, PyObject* index) {
   return Protect([&]() -> PyObject* {
     int64_t plain;
@@ -245,7 +178,13 @@ PyObject* Subscript(PyObject* self, PyObject* index) {
       const Tensor x = Unwrap(self);
       return WithoutLock([=] { return functional::IndexLeading(x, places_of_all); });
     }
-    if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
+    if (HasData(index)) {
+      if (PyObject* found = PickedAmong(Unwrap(self), index)) return found;
+      if (PyErr_Occurred()) return nullptr;
+      const Tensor list = PlacesOfList(Unwrap(self), index);
+      if (!list.defined()) return CallIndexing("getitem", self, index, nullptr);
+      return WithoutLock([&] { return functional::IndexFirst(Unwrap(self), list); });
+    }
     Places places;
     if (!ReadIndex(index, &places)) return nullptr;
     Indexing indexing("index", Unwrap(self));
@@ -294,17 +233,55 @@ PyObject* AssignedByAll(const Tensor& x, PyObject* index, PyObject* value) {
   });
 }
 
+// x[..., places, ...] = value without a plan; likewise.
+PyObject* AssignedAmong(const Tensor& x, PyObject* index, PyObject* value) {
+  PyObject* data = OnlyPlaces(x, index);
+  if (!data || x.numel() == 0) return nullptr;
+  Places places;
+  if (!ReadIndex(index, &places, data)) return nullptr;
+  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
+  if (!from.defined() || GlobalOf(from)) return nullptr;
+  Indexing indexing("setitem", x);
+  if (!indexing.Apply(places)) return nullptr;
+  return WithoutLock([&indexing, &from, at = Unwrap(data)] {
+    StatusOr<Tensor> y = functional::IndexDimCopyInto(indexing.view(), indexing.data_dim(), at,
+                                                      from, indexing.data_source_dim());
+    return y.ok() ? y : Renamed("setitem", y.status());
+  });
+}
+
+// x[mask] = number, of a mask of x's shape; likewise.
+PyObject* AssignedWhere(const Tensor& x, PyObject* index, PyObject* value) {
+  if (!IsTensor(index) || !IsLocal(x)) return nullptr;
+  const Tensor& mask = Unwrap(index);
+  Scalar number;
+  if (mask.dtype() != DType::kBool || mask.shape() != x.shape() || mask.device() != x.device() ||
+      GlobalOf(mask) || IsTensor(value)) {
+    return nullptr;
+  }
+  const Match m = AsScalar(value, &number);
+  const bool fits = m == Match::kYes &&
+                    (IsFloating(x.dtype()) || (IsIntegral(x.dtype()) && !number.is_float())) &&
+                    CheckFits("setitem", number, x.dtype()).ok();
+  if (!fits) return nullptr;
+  return WithoutLock([=]() -> StatusOr<Tensor> {
+    OFL_ASSIGN_OR_RETURN(const Tensor filled, functional::MaskedFill(x, mask, number));
+    StatusOr<Tensor> y = functional::CopyInto(x, filled);
+    return y.ok() ? y : Renamed("setitem", y.status());
+  });
+}
+
 int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
   return Protect([&] {
     if (!value) {
       PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
       return -1;
     }
-    if (PyTuple_Check(index)) {
-      PyRef same(AssignedByAll(Unwrap(self), index, value));
-      if (same || PyErr_Occurred()) return same ? 0 : -1;
-    }
     if (HasData(index)) {
+      for (auto assigned : {&AssignedByAll, &AssignedAmong, &AssignedWhere}) {
+        PyRef same(assigned(Unwrap(self), index, value));
+        if (same || PyErr_Occurred()) return same ? 0 : -1;
+      }
       PyRef none(CallIndexing("setitem", self, index, value));
       return none ? 0 : -1;
     }

@@ -15,6 +15,7 @@ from oneflow_lite._devices import common_shape
 from oneflow_lite._oneflow_lite import _C, Generator, Tensor, device, dtype
 
 _Device = device | str | int
+_NUMBERS = (int, float)
 _linspace = _ext.op_function("linspace")
 
 
@@ -108,15 +109,17 @@ def linspace(
     For an integer dtype the ends lose their fractions first, and each number its own; OverflowError
     where an end does not fit.
     """
-    steps = _size("linspace", "steps", steps)
-    start, end = _ends("linspace", start, end)
+    if type(steps) is not int or steps < 0:
+        steps = _size("linspace", "steps", steps)
+    if type(start) not in _NUMBERS or type(end) not in _NUMBERS:
+        start, end = _ends("linspace", start, end)
     if dtype is not None and not dtype.is_floating_point:
         start, end = math.trunc(start), math.trunc(end)
         for given in (start, end)[:steps]:
             _C.full([], given, dtype=dtype)  # refuses what does not fit
-    where = {} if device is None else {"device": _ext.device(device)}
-    values = _linspace(steps, float(start), float(end), dtype or _ext.float32, **where)
-    return values.requires_grad_(requires_grad)
+    numbers = (steps, float(start), float(end), dtype or _ext.float32)
+    values = _linspace(*numbers) if device is None else _linspace(*numbers, _ext.device(device))
+    return values.requires_grad_() if requires_grad else values
 
 
 def logspace(
@@ -163,11 +166,15 @@ def new(self: Tensor, *args: Any) -> Tensor:
 
 def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Zeros, of this tensor's dtype and device where not given otherwise."""
+    if not kwargs:
+        return _C.zeros(*size, dtype=self.dtype, device=self.device)
     return _C.zeros(*size, **{"dtype": self.dtype, "device": self.device} | kwargs)
 
 
 def new_ones(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Ones, of this tensor's dtype and device where not given otherwise."""
+    if not kwargs:
+        return _C.ones(*size, dtype=self.dtype, device=self.device)
     return _C.ones(*size, **{"dtype": self.dtype, "device": self.device} | kwargs)
 
 

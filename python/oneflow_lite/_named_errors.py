@@ -99,7 +99,7 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
-            placement = _placement_of(*args, *kwargs.values())
+            placement = _placement_of(*args, *kwargs.values()) if kwargs else _placement_of(*args)
             if placement is None:
                 return function(*args, **kwargs)
             with _GlobalScope(placement):  # what it makes for global tensors goes with them

@@ -26,6 +26,8 @@ def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The largest element; ``max(x, dim, keepdim=False)`` (values, indices) along a dim;
     ``max(x, other)`` the same as ``maximum``.
     """
+    if not args and not kwargs:
+        return _C.max(input)
     if "other" in kwargs or (args and isinstance(args[0], Tensor)):
         return _C.maximum(input, *args, **kwargs)
     if _called_by_numpy(kwargs):
@@ -37,6 +39,8 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The smallest element; ``min(x, dim, keepdim=False)`` (values, indices) along a dim;
     ``min(x, other)`` the same as ``minimum``.
     """
+    if not args and not kwargs:
+        return _C.min(input)
     if "other" in kwargs or (args and isinstance(args[0], Tensor)):
         return _C.minimum(input, *args, **kwargs)
     if _called_by_numpy(kwargs):

@@ -73,11 +73,6 @@ def cuda(self: Tensor, device: device | str | int | None = None) -> Tensor:
     return _to(self, "cuda" if device is None else device)
 
 
-def type_as(self: Tensor, other: Tensor) -> Tensor:
-    """The tensor with the dtype of another."""
-    return _to(self, None, other.dtype)
-
-
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether the other tensor has the same shape and the same elements."""
     return input.shape == other.shape and bool((input == other).all())
@@ -154,8 +149,7 @@ type_.__name__ = "type"
 
 def _complete() -> None:
     methods = {
-        "to": to, "cpu": cpu, "cuda": cuda, "type_as": type_as, "equal": equal,
-        "allclose": allclose,
+        "to": to, "cpu": cpu, "cuda": cuda, "equal": equal, "allclose": allclose,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device,
         "is_complex": is_complex, "__contains__": contains,

@@ -52,6 +52,32 @@ def test_scatter_reduce(shape, dim, index_shape, reduce, include_self, device):
         assert in_place is args[0] and in_place.tolist() == got.tolist()
 
 
+# From 2^15 elements on a line is sorted by its places on CUDA, where 8 to 128 neighbours are one
+# thread's: one place of all, few places, and runs that end within a thread's.
+@pytest.mark.parametrize("size", [1, 7, 1000, 50_000])
+@pytest.mark.parametrize("n", [(1 << 15) - 1, 1 << 15, 300_007])
+def test_a_long_line(n, size, device):
+    index = RNG.integers(0, size, n)
+    index[: n // 3] = size // 2
+    for dtype in ("float64", "float32", "int64", "int8"):
+        powers = RNG.choice([-1, 1, 3] if dtype.startswith("int") else [-1.0, 0.5, 1.0, 2.0], n)
+        values = RNG.integers(-100, 100, n) if dtype.startswith("int") else RNG.normal(size=n)
+        if dtype == "float32":
+            powers = np.sign(powers)
+            values[n // 2], values[n // 4] = np.nan, -np.inf
+        values = values.astype(dtype)
+        for reduce, src in (("prod", powers.astype(dtype)), ("amax", values), ("amin", values)):
+            expected = np.ones(size, dtype)
+            with np.errstate(invalid="ignore"):
+                JOINS[reduce].at(expected, index, src)
+            x, places = (
+                flow.ones(size, device=device).to(getattr(flow, dtype)),
+                tensor(index, "int64", device),
+            )
+            got = x.scatter_reduce(0, places, tensor(src, dtype, device), reduce)
+            np.testing.assert_array_equal(host(got), expected)
+
+
 @by_places
 @pytest.mark.parametrize("reduce, same", [("add", "sum"), ("multiply", "prod")])
 def test_scatter_with_a_reduction(shape, dim, index_shape, reduce, same, device):
@@ -253,3 +279,22 @@ def test_joins_with_what_is_there(name, shape, dtype, device):
         y, i, t = (flow.tensor(a, device=device) for a in (x, index, s))
         getattr(flow.ops, name)(y, i, t, dim=dim)
         np.testing.assert_array_equal(y.cpu().numpy(), np.moveaxis(expected, 0, dim))
+
+
+# On CUDA at most 32 rows of at most 2^16 elements together are one launch.
+@pytest.mark.parametrize("count, cols", [(1, 5), (32, 3), (33, 3), (32, 2048), (32, 2049)])
+def test_few_rows_and_more(count, cols, device):
+    for dim in (0, 1):
+        index = RNG.integers(-7, 7, count)
+        shape, rows = ((7, cols), (count, cols)) if dim == 0 else ((cols, 7), (cols, count))
+        x, src = RNG.integers(-9, 9, shape), RNG.integers(-9, 9, rows)
+        added, copied = x.copy(), x.copy()
+        for k, place in enumerate(index):
+            at = (slice(None),) * dim
+            added[(*at, place)] += 3 * src[(*at, k)]
+            copied[(*at, place)] = src[(*at, k)]
+        for dtype in ("float32", "float16", "int64"):
+            args = (dim, tensor(index, "int64", device), tensor(src, dtype, device))
+            start = tensor(x, dtype, device)
+            np.testing.assert_array_equal(host(start.index_add(*args, alpha=3)), added)
+            np.testing.assert_array_equal(host(start.index_copy(*args)), copied)

@@ -30,63 +30,56 @@ cudaError_t LaunchFill(const Strided<1>& g, ScalarBits value, void* y, cudaStrea
   return ForElements(g, run, stream);
 }
 
-template <class T>
-struct ArangeRun {
-  ArangeArguments arguments;
+// The element at each place, which is computed from the place alone.
+template <class T, class Sequence>
+struct SequenceRun {
+  Sequence sequence;
   T* y;
 
   template <int N>
   __device__ void Run(int64_t i) const {
     Pack<T, N> p;
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-      if constexpr (std::is_integral_v<T>) {
-        p.v[k] = ConvertTo<T>(arguments.int_start + (i + k) * arguments.int_step);
-      } else {
-        p.v[k] = ConvertTo<T>(arguments.start + static_cast<double>(i + k) * arguments.step);
-      }
-    }
+    for (int k = 0; k < N; ++k) p.v[k] = sequence.template At<T>(i + k);
     StorePack<N>(y + i, p);
   }
 };
-
-template <class T>
-cudaError_t LaunchArange(int64_t n, const ArangeArguments& arguments, void* y,
-                         cudaStream_t stream) {
-  return ForPacks<kPackSize<T>>(n, ArangeRun<T>{arguments, static_cast<T*>(y)}, stream);
+template <class T, class Sequence, class Arguments>
+cudaError_t LaunchSequence(int64_t n, const Arguments& arguments, void* y, cudaStream_t stream) {
+  const SequenceRun<T, Sequence> run{{arguments}, static_cast<T*>(y)};
+  return ForPacks<kPackSize<T>>(n, run, stream);
 }
 
-template <class T>
-struct LinspaceRun {
+struct ArangeSequence {
+  ArangeArguments arguments;
+
+  template <class T>
+  __device__ T At(int64_t i) const {
+    if constexpr (std::is_integral_v<T>) {
+      return ConvertTo<T>(arguments.int_start + i * arguments.int_step);
+    } else {
+      return ConvertTo<T>(arguments.start + static_cast<double>(i) * arguments.step);
+    }
+  }
+};
+
+struct LinspaceSequence {
   LinspaceArguments arguments;
-  T* y;
 
   // Rounded after the product, too, as on the CPU: the fraction of an integer depends on it.
-  __device__ double At(int64_t i) const {
+  template <class T>
+  __device__ T At(int64_t i) const {
     const bool near = i < arguments.half;
     const auto steps = static_cast<double>(near ? i : i - arguments.last);
-    return __dadd_rn(near ? arguments.start : arguments.end, __dmul_rn(steps, arguments.step));
-  }
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    Pack<T, N> p;
-#pragma unroll
-    for (int k = 0; k < N; ++k) {
-      if constexpr (std::is_integral_v<T>) {
-        p.v[k] = static_cast<T>(static_cast<int64_t>(At(i + k)));
-      } else {
-        p.v[k] = ConvertTo<T>(At(i + k));
-      }
+    const double value =
+        __dadd_rn(near ? arguments.start : arguments.end, __dmul_rn(steps, arguments.step));
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<int64_t>(value));
+    } else {
+      return ConvertTo<T>(value);
     }
-    StorePack<N>(y + i, p);
   }
 };
-
-template <class T>
-cudaError_t LaunchLinspace(int64_t n, const LinspaceArguments& arguments, void* y,
-                           cudaStream_t stream) {
-  return ForPacks<kPackSize<T>>(n, LinspaceRun<T>{arguments, static_cast<T*>(y)}, stream);
-}
 
 }  // namespace
 
@@ -105,13 +98,13 @@ FillLauncher FindFill(DType dtype) {
 
 ArangeLauncher FindArange(DType dtype) {
   return VisitDeviceAll<ArangeLauncher>(dtype, [](auto tag) -> ArangeLauncher {
-    return &LaunchArange<typename decltype(tag)::type>;
+    return &LaunchSequence<typename decltype(tag)::type, ArangeSequence>;
   });
 }
 
 LinspaceLauncher FindLinspace(DType dtype) {
   return VisitDeviceNumeric<LinspaceLauncher>(dtype, [](auto tag) -> LinspaceLauncher {
-    return &LaunchLinspace<typename decltype(tag)::type>;
+    return &LaunchSequence<typename decltype(tag)::type, LinspaceSequence>;
   });
 }
 

@@ -7,6 +7,7 @@
 // for that, the greatest number of those that go to a place is found first, by atomics, and that
 // one is written.
 #include "primitive/cuda/moves/index_launch.h"
+#include "primitive/cuda/moves/index_stores.cuh"
 #include "primitive/cuda/strided/elements.cuh"
 #include "primitive/places.h"
 #include "primitive/word.h"
@@ -14,48 +15,6 @@
 namespace oneflow_lite {
 namespace cuda {
 namespace {
-
-struct Put {
-  template <class T>
-  __device__ T operator()(T, T from) const {
-    return from;
-  }
-};
-struct AddTo {
-  template <class T>
-  __device__ T operator()(T to, T from) const {
-    using C = ComputeType<T>;
-    return ConvertTo<T>(static_cast<C>(ConvertTo<C>(to) + ConvertTo<C>(from)));
-  }
-};
-
-struct MultiplyBy {
-  template <class T>
-  __device__ T operator()(T to, T from) const {
-    if constexpr (std::is_same_v<T, bool>) {
-      return to && from;
-    } else if constexpr (std::is_integral_v<T>) {  // which wraps around
-      return static_cast<T>(static_cast<uint64_t>(to) * static_cast<uint64_t>(from));
-    } else {
-      using C = ComputeType<T>;
-      return ConvertTo<T>(static_cast<C>(ConvertTo<C>(to) * ConvertTo<C>(from)));
-    }
-  }
-};
-// A NaN that comes is taken, one that is there stays.
-template <bool kLarger>
-struct Keep {
-  template <class T>
-  __device__ T operator()(T to, T from) const {
-    if constexpr (std::is_integral_v<T>) {
-      return (kLarger ? from > to : from < to) ? from : to;
-    } else {
-      using C = ComputeType<T>;
-      const C there = ConvertTo<C>(to), value = ConvertTo<C>(from);
-      return (kLarger ? value > there : value < there) || value != value ? from : to;
-    }
-  }
-};
 
 // An element of src as one of the result.
 template <class T, class X>

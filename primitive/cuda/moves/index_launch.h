@@ -5,6 +5,7 @@
 
 #include "oneflow_lite/core/dtype.h"
 #include "primitive/cuda/chip/device_limits.h"
+#include "primitive/cuda/moves/index_rows_launch.h"
 #include "primitive/cuda/strided/strided.h"
 
 namespace oneflow_lite {
@@ -40,6 +41,8 @@ using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, const DeviceLimits
 // What becomes of what is there, as in primitive/index.h.
 enum class ScatterStore : uint8_t { kPut, kAdd, kMul, kMax, kMin };
 ScatterRunLauncher FindScatterRun(DType dtype, DType src, ScatterStore store);
+// Of a line of elements by sorted places; null where there is none. Its `add` is true.
+IndexSumLauncher FindLineJoin(DType dtype, ScatterStore store);
 // Bytes for a scatter that overwrites.
 size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& dim);
 

@@ -107,7 +107,16 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
-// last: by row where `few`, else by place.
+// Whether no row behind the k-th goes to its place.
+__device__ __forceinline__ bool IsLast(const SelectShape& s, const int64_t* index, int64_t k,
+                                       int64_t place) {
+  for (int64_t later = k + 1; later < s.count.value; ++later) {
+    if (s.Find(index[later]) == place) return false;
+  }
+  return true;
+}
+
+// last: by row where `few`, else by place; null where each thread looks for it.
 template <class Index, class Word>
 __global__ void __launch_bounds__(kElementwiseThreads)
     CopyRowsKernel(SelectShape s, bool few, const int64_t* index, const unsigned long long* last,
@@ -120,7 +129,10 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     const int64_t k = static_cast<int64_t>(row - outer * static_cast<Index>(s.count.value));
     const int64_t place = s.Find(index[k]);
     if (place < 0) continue;
-    if (last[few ? k : place] != static_cast<unsigned long long>(k + 1)) continue;
+    if (last ? last[few ? k : place] != static_cast<unsigned long long>(k + 1)
+             : !IsLast(s, index, k, place)) {
+      continue;
+    }
     const Word word = x[static_cast<int64_t>(outer) * s.outer_stride + k * s.row_stride +
                         static_cast<int64_t>(column)];
     StoreWord(y + (static_cast<int64_t>(outer) * s.size + place) * s.inner.value +
@@ -135,10 +147,12 @@ cudaError_t CopyWords(int item, const RowsProblem& p, const int64_t* index, cons
   const SelectShape s = ShapeOf(p, static_cast<int64_t>(sizeof(Word)) / item);
   if (s.total <= 0 || p.size <= 0) return cudaSuccess;
   auto* last = static_cast<unsigned long long*>(workspace);
-  const bool few = p.count <= kFewRows;
+  const bool few = p.count <= kFewRows, at_once = InOneLaunch(p);
   const int64_t row_blocks = CeilDiv(p.count, int64_t{kElementwiseThreads});
   cudaError_t error = cudaSuccess;
-  if (few) {
+  if (at_once) {
+    last = nullptr;
+  } else if (few) {
     error = Launch(FewRowsKernel, row_blocks, kElementwiseThreads, 0, stream, s, index, last);
   } else {
     error = cudaMemsetAsync(last, 0, static_cast<size_t>(p.size) * sizeof(*last), stream);

@@ -25,8 +25,14 @@ struct MissingElements {
 cudaError_t LaunchIndexSelect(int item, const RowsProblem&, const MissingElements& missing,
                               const int64_t* index, const void* x, void* y, cudaStream_t);
 
-// Copies: of rows that go to one place the last one stays. The workspace has 8 bytes per row of at
-// most kFewRows, else per place.
+// Whether a thread looks at all places itself, which takes one launch and no workspace: few places,
+// and so few elements that a launch takes longer than they do.
+inline bool InOneLaunch(const RowsProblem& p) {
+  return p.count <= 32 && p.outer * p.count * p.inner <= int64_t{1} << 16;
+}
+
+// Copies: of rows that go to one place the last one stays. The workspace, if not InOneLaunch, has 8
+// bytes per row of at most kFewRows, else per place.
 inline constexpr int64_t kFewRows = 2048;
 cudaError_t LaunchIndexCopy(int item, const RowsProblem&, const int64_t* index, const void* x,
                             void* y, void* workspace, cudaStream_t);

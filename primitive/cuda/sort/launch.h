@@ -59,11 +59,12 @@ cudaError_t LaunchLongSort(const KeyRows& keys, void* workspace, void* values, i
 cudaError_t LaunchPickRanks(const KeyRows& sorted, const Ranks& ranks, const int64_t* order,
                             void* values, int64_t* places, int64_t* numbers, cudaStream_t stream);
 
-// values.cu: a line of fewer than 2^31 elements. All zeros have the bits of the first one, all NaNs
-// the same.
-cudaError_t SortValuesBytes(const KeyRows& keys, size_t* bytes);
-cudaError_t LaunchSortValues(const KeyRows& keys, void* workspace, void* values,
-                             cudaStream_t stream);
+// unique.cu: the different elements of a line in order, and how many they are. Of the zeros the
+// first one counts, each NaN is different from all others, and NaNs come last. `values` has room
+// for all n elements.
+cudaError_t UniqueBytes(DType dtype, int64_t n, size_t* bytes);
+cudaError_t LaunchUnique(DType dtype, int64_t n, const void* x, void* workspace, void* values,
+                         int64_t* count, cudaStream_t stream);
 
 // rank_select.cu: of each row the elements of `ranks`, or the k first, in the order of their
 // places.

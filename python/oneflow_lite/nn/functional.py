@@ -132,7 +132,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         return _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
     if num_classes < 1 or tensor.is_cpu or tensor.is_global:
         num_classes = _known_classes(tensor, num_classes)
-    if tensor.is_global:
+    # Few pairs are compared at once: fewer calls than zeros and then 1s.
+    if tensor.is_global or tensor.numel() * num_classes <= _FEW_PAIRS:
         classes = _C.arange(num_classes, device=tensor.device)
         return (tensor.unsqueeze(-1) == classes).long()
     # Rows of a small identity matrix are one pass over the result, zeros and then the 1s two.
@@ -143,12 +144,15 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return y.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
+_FEW_PAIRS = 4096
 _ROWS_OF_IDENTITY = 1024  # 8 MB, of which a GPU's L2 holds several times as many
 
 
 def _known_classes(classes: Tensor, num_classes: int) -> int:
     """How many there are, ValueError where the least or the largest one is none."""
-    least, largest = _C.stack(_C.aminmax(classes)).tolist()
+    # One copy from a GPU; a CPU needs none.
+    ends = _C.aminmax(classes)
+    least, largest = map(Tensor.item, ends) if classes.is_cpu else _C.stack(ends).tolist()
     known = largest + 1 if num_classes == -1 else num_classes
     if least < 0 or largest >= known:
         raise ValueError(f"one_hot(): a class is out of range [0, {known - 1}]")
