@@ -402,23 +402,65 @@ StatusOr<Tensor> Take(const Tensor& x, const Tensor& index) {
   return Reshape(y, index.shape());
 }
 
-StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index) {
-  constexpr char kName[] = "index";
-  if (!x.defined()) return NotDefined(kName, "input");
-  if (!index.defined()) return NotDefined(kName, "index");
-  if (x.ndim() == 0)
-    return Error(ErrorKind::kIndex, kName, "(): a tensor without dims has no places");
-  if (!IsIntegral(index.dtype())) {
-    return DTypeMismatch(kName, "index", index.dtype(), "an integer dtype");
+namespace {
+
+// The shape of x with that of the index where a dim was.
+Dims WithIndexAt(const Tensor& x, int64_t axis, const Tensor& index) {
+  const Dims &dims = x.shape().dims(), &places = index.shape().dims();
+  Dims shape(dims.begin(), dims.begin() + axis);
+  shape.insert(shape.end(), places.begin(), places.end());
+  shape.insert(shape.end(), dims.begin() + axis + 1, dims.end());
+  return shape;
+}
+
+// The dim and its places as a line of int64, looked at.
+struct Along {
+  int64_t axis = 0;
+  Tensor places;
+};
+StatusOr<Along> AlongOf(const char* name, const Tensor& x, int64_t dim, const Tensor& index) {
+  if (!x.defined()) return NotDefined(name, "input");
+  if (!index.defined()) return NotDefined(name, "index");
+  if (x.ndim() == 0) {
+    return Error(ErrorKind::kIndex, name, "(): a tensor without dims has no places");
   }
-  OFL_ASSIGN_OR_RETURN(Tensor places, Cast(index, DType::kInt64));
-  OFL_ASSIGN_OR_RETURN(places, Reshape(places, {-1}));
-  OFL_RETURN_IF_ERROR(CheckPlaces(kName, places, 0, x.shape()[0]));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(x, 0, places, true));
-  if (index.ndim() == 1) return y;
-  Dims shape = index.shape().dims();
-  for (int d = 1; d < x.ndim(); ++d) shape.push_back(x.shape()[d]);
-  return Reshape(y, shape);
+  if (!IsIntegral(index.dtype())) {
+    return DTypeMismatch(name, "index", index.dtype(), "an integer dtype");
+  }
+  Along along;
+  OFL_ASSIGN_OR_RETURN(along.axis, WrapDim(name, dim, x));
+  OFL_ASSIGN_OR_RETURN(along.places, Cast(index, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(along.places, Reshape(along.places, {-1}));
+  return along;
+}
+
+}  // namespace
+
+StatusOr<Tensor> IndexAlong(const Tensor& x, int64_t dim, const Tensor& index) {
+  constexpr char kName[] = "index";
+  OFL_ASSIGN_OR_RETURN(const Along a, AlongOf(kName, x, dim, index));
+  OFL_RETURN_IF_ERROR(CheckPlaces(kName, a.places, a.axis, x.shape()[static_cast<int>(a.axis)]));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(x, a.axis, a.places, true));
+  return index.ndim() == 1 ? StatusOr<Tensor>(y) : Reshape(y, WithIndexAt(x, a.axis, index));
+}
+
+StatusOr<Tensor> IndexAlongInto(const Tensor& x, int64_t dim, const Tensor& index,
+                                const Tensor& value, bool accumulate) {
+  constexpr char kName[] = "setitem";
+  OFL_ASSIGN_OR_RETURN(const Along a, AlongOf(kName, x, dim, index));
+  OFL_ASSIGN_OR_RETURN(Tensor source, To(value, x.device(), x.dtype()));
+  const Dims shape = WithIndexAt(x, a.axis, index);
+  while (source.ndim() > static_cast<int>(shape.size()) && source.shape()[0] == 1) {
+    OFL_ASSIGN_OR_RETURN(source, Select(source, 0, 0));
+  }
+  OFL_ASSIGN_OR_RETURN(source, Expand(source, shape));
+  if (index.ndim() != 1) {
+    Dims slices = x.shape().dims();
+    slices[a.axis] = a.places.numel();
+    OFL_ASSIGN_OR_RETURN(source, Reshape(source, slices));
+  }
+  return accumulate ? AddInto(kName, x, a.axis, a.places, source, Scalar(1))
+                    : CopySlices(kName, x, a.axis, a.places, source);
 }
 
 OFL_REGISTER_FUNCTION("index_select(Tensor input, int dim, Tensor index) -> Tensor", IndexSelect,

@@ -37,8 +37,13 @@ OFL_API StatusOr<Tensor> IndexSum(const Tensor& x, int64_t dim, const Tensor& in
 // IndexSelect by a 1-D index of int64, negative places from the end if `from_end`.
 OFL_API StatusOr<Tensor> SelectPlaces(const Tensor& x, int64_t dim, const Tensor& index,
                                       bool from_end);
-// x[index] for places (integers) of dim 0, of any shape, negative ones from the end.
-OFL_API StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index);
+// x[:, ..., index] for places (integers) of a dim, of any shape, negative ones from the end: the
+// dims of the index stand where the dim was.
+OFL_API StatusOr<Tensor> IndexAlong(const Tensor& x, int64_t dim, const Tensor& index);
+// x[:, ..., index] = value, or += if `accumulate`; value broadcasts to what IndexAlong picks, in
+// x's dtype. Of several that go to one place the last one stays, or all are added. Returns x.
+OFL_API StatusOr<Tensor> IndexAlongInto(const Tensor& x, int64_t dim, const Tensor& index,
+                                        const Tensor& value, bool accumulate);
 
 // Gather where the other dims are broadcast and negative places count from the end; without a dim,
 // of the flat tensors.

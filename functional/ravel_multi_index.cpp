@@ -66,15 +66,16 @@ StatusOr<Leading> LeadingOf(const char* name, const Tensor& x, absl::Span<const 
 }  // namespace
 
 StatusOr<Tensor> IndexLeading(const Tensor& x, absl::Span<const Tensor> indices) {
-  if (indices.size() == 1) return IndexFirst(x, indices[0]);
+  if (indices.size() == 1) return IndexAlong(x, 0, indices[0]);
   OFL_ASSIGN_OR_RETURN(const Leading leading, LeadingOf("index", x, indices));
   OFL_ASSIGN_OR_RETURN(const Tensor y, SelectPlaces(leading.rows, 0, leading.line, false));
   return Reshape(y, leading.shape);
 }
 
-StatusOr<Tensor> IndexLeadingCopyInto(const Tensor& x, absl::Span<const Tensor> indices,
-                                      const Tensor& value) {
+StatusOr<Tensor> IndexLeadingInto(const Tensor& x, absl::Span<const Tensor> indices,
+                                  const Tensor& value, bool accumulate) {
   constexpr char kName[] = "setitem";
+  if (indices.size() == 1) return IndexAlongInto(x, 0, indices[0], value, accumulate);
   OFL_ASSIGN_OR_RETURN(const Leading leading, LeadingOf(kName, x, indices));
   if (!x.is_contiguous()) return BadValue(kName, "x", "strided", "contiguous");
   OFL_ASSIGN_OR_RETURN(Tensor source, To(value, x.device(), x.dtype()));
@@ -85,7 +86,7 @@ StatusOr<Tensor> IndexLeadingCopyInto(const Tensor& x, absl::Span<const Tensor> 
   Dims rows = leading.rows.shape().dims();
   rows[0] = leading.line.numel();
   OFL_ASSIGN_OR_RETURN(source, Reshape(source, rows));
-  OFL_RETURN_IF_ERROR(IndexCopyInto(leading.rows, 0, leading.line, source).status());
+  OFL_RETURN_IF_ERROR(IndexAlongInto(leading.rows, 0, leading.line, source, accumulate).status());
   return x;
 }
 

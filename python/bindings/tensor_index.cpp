@@ -14,6 +14,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "python/bindings/arguments.h"
+#include "python/bindings/classes.h"
 #include "python/bindings/creation.h"
 
 namespace oneflow_lite::python {
@@ -204,47 +205,75 @@ PyObject* WithoutLock(F&& f) {
   return WrapResult(*std::move(found));
 }
 
-// x[index] for one tensor of places or a mask of x's shape, which need no plan. Null without an
-// exception where it is neither.
-PyObject* PickedBy(const Tensor& x, const Tensor& index) {
-  if (!IsLocal(x)) return nullptr;
-  if (IsPlacesOf(x, index)) return WithoutLock([=] { return functional::IndexFirst(x, index); });
-  const bool mask = index.dtype() == DType::kBool && index.shape() == x.shape() &&
-                    index.device() == x.device() && !GlobalOf(index);
-  if (!mask) return nullptr;
-  return WithoutLock([=] { return functional::MaskedSelect(x, index); });
+// x[mask] for a mask of x's shape. Null without an exception where it is none.
+PyObject* PickedByMask(const Tensor& x, PyObject* index) {
+  if (!IsTensor(index) || !IsLocal(x)) return nullptr;
+  const Tensor mask = Unwrap(index);
+  const bool fits = mask.dtype() == DType::kBool && mask.shape() == x.shape() &&
+                    mask.device() == x.device() && !GlobalOf(mask);
+  if (!fits) return nullptr;
+  return WithoutLock([=] { return functional::MaskedSelect(x, mask); });
 }
 
-// A tuple of places of one shape, for the leading dims of x; nothing where it is another.
-TensorList PlacesOfAll(const Tensor& x, PyObject* index) {
-  if (!PyTuple_Check(index) || !IsLocal(x)) return {};
-  const Py_ssize_t count = PyTuple_GET_SIZE(index);
-  if (count < 2 || count > x.ndim()) return {};
-  TensorList places;
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* item = TupleItem(index, i);
-    if (!IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return {};
-    places.push_back(Unwrap(item));
-    if (places.back().shape() != places.front().shape()) return {};
+// Places that need no plan: of dim `dim`, or of all leading dims if there are several.
+struct PlainPlaces {
+  int64_t dim = 0;
+  TensorList of_dims;  // none where an index is another
+
+  StatusOr<Tensor> PickFrom(const Tensor& x) const {
+    return of_dims.size() == 1 ? functional::IndexAlong(x, dim, of_dims[0])
+                               : functional::IndexLeading(x, of_dims);
   }
-  return places;
+  StatusOr<Tensor> WriteInto(const Tensor& x, const Tensor& value, bool accumulate) const {
+    return of_dims.size() == 1 ? functional::IndexAlongInto(x, dim, of_dims[0], value, accumulate)
+                               : functional::IndexLeadingInto(x, of_dims, value, accumulate);
+  }
+};
+
+// Whether an item is `:`.
+bool IsWholeDim(PyObject* item) {
+  if (!PySlice_Check(item)) return false;
+  const auto* slice = reinterpret_cast<PySliceObject*>(item);
+  return slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
+}
+
+// Of a tensor, of a tuple of tensors of one shape for the leading dims, and of one tensor between
+// whole dims.
+PlainPlaces PlainPlacesOf(const Tensor& x, PyObject* index) {
+  PlainPlaces none, found;
+  if (!IsLocal(x)) return none;
+  if (IsTensor(index)) {
+    if (IsPlacesOf(x, Unwrap(index))) found.of_dims.push_back(Unwrap(index));
+    return found;
+  }
+  if (!PyTuple_Check(index) || PyTuple_GET_SIZE(index) > x.ndim()) return none;
+  Py_ssize_t whole = 0;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
+    PyObject* item = TupleItem(index, i);
+    if (IsWholeDim(item)) {
+      ++whole;
+      continue;
+    }
+    if (!IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return none;
+    if (found.of_dims.empty()) found.dim = i;
+    found.of_dims.push_back(Unwrap(item));
+    if (found.of_dims.back().shape() != found.of_dims.front().shape()) return none;
+  }
+  return whole > 0 && found.of_dims.size() != 1 ? none : found;
 }
 
 PyObject* Subscript(PyObject* self, PyObject* index) {
   return Protect([&]() -> PyObject* {
-    int64_t plain;
-    if (IsPlainInt(Unwrap(self), index, &plain)) {
-      return WrapResult(functional::Select(Unwrap(self), 0, plain));
+    int64_t number;
+    if (IsPlainInt(Unwrap(self), index, &number)) {
+      return WrapResult(functional::Select(Unwrap(self), 0, number));
     }
-    if (IsTensor(index)) {
-      if (PyObject* found = PickedBy(Unwrap(self), Unwrap(index))) return found;
-      if (PyErr_Occurred()) return nullptr;
-    }
-    const TensorList places_of_all = PlacesOfAll(Unwrap(self), index);
-    if (!places_of_all.empty()) {
+    if (const PlainPlaces plain = PlainPlacesOf(Unwrap(self), index); !plain.of_dims.empty()) {
       const Tensor x = Unwrap(self);
-      return WithoutLock([=] { return functional::IndexLeading(x, places_of_all); });
+      return WithoutLock([&] { return plain.PickFrom(x); });
     }
+    if (PyObject* found = PickedByMask(Unwrap(self), index)) return found;
+    if (PyErr_Occurred()) return nullptr;
     if (HasData(index)) return CallIndexing("getitem", self, index, nullptr);
     Places places;
     if (!ReadIndex(index, &places)) return nullptr;
@@ -281,16 +310,30 @@ bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
   return !autograd::IsLeaf(self) && base.defined() && base.IsSame(autograd::Base(view));
 }
 
-// x[i, j] = value for places that need no plan. Null without an exception where they do.
-PyObject* AssignedByAll(const Tensor& x, PyObject* index, PyObject* value) {
+// x[i, j] = value, or +=, for places that need no plan. Null without an exception where they do.
+PyObject* WrittenAt(const Tensor& x, PyObject* index, PyObject* value, bool accumulate) {
   if (!x.is_contiguous()) return nullptr;
-  const TensorList places = PlacesOfAll(x, index);
-  if (places.empty()) return nullptr;
+  const PlainPlaces plain = PlainPlacesOf(x, index);
+  if (plain.of_dims.empty()) return nullptr;
   const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
   if (!from.defined() || GlobalOf(from)) return nullptr;
-  return WithoutLock([=] {
-    StatusOr<Tensor> y = functional::IndexLeadingCopyInto(x, places, from);
+  return WithoutLock([&] {
+    StatusOr<Tensor> y = plain.WriteInto(x, from, accumulate);
     return y.ok() ? y : Renamed("setitem", y.status());
+  });
+}
+
+// The same for index_put_, whose index is a tuple: whether they needed none.
+PyObject* WriteAt(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return Protect([&]() -> PyObject* {
+    if (nargs != 4 || !IsTensor(args[0])) {
+      PyErr_SetString(PyExc_TypeError, "_write_at() takes a tensor, an index, a value and a bool");
+      return nullptr;
+    }
+    const int accumulate = PyObject_IsTrue(args[3]);
+    if (accumulate < 0) return nullptr;
+    const PyRef same(WrittenAt(Unwrap(args[0]), args[1], args[2], accumulate != 0));
+    return !same && PyErr_Occurred() ? nullptr : PyBool_FromLong(same ? 1 : 0);
   });
 }
 
@@ -300,10 +343,8 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
       PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
       return -1;
     }
-    if (PyTuple_Check(index)) {
-      PyRef same(AssignedByAll(Unwrap(self), index, value));
-      if (same || PyErr_Occurred()) return same ? 0 : -1;
-    }
+    PyRef same(WrittenAt(Unwrap(self), index, value, /*accumulate=*/false));
+    if (same || PyErr_Occurred()) return same ? 0 : -1;
     if (HasData(index)) {
       PyRef none(CallIndexing("setitem", self, index, value));
       return none ? 0 : -1;
@@ -355,6 +396,12 @@ PyObject* Iterate(PyObject* self) {
 }
 
 }  // namespace
+
+PyMethodDef index_functions[] = {
+    {"_write_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&WriteAt)), METH_FASTCALL,
+     "_write_at(tensor, index, value, accumulate)\n--\n\nWrites or adds at places that need no "
+     "plan; False where they do."},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot index_slots[] = {{Py_mp_subscript, Slot(&Subscript)},
                              {Py_mp_ass_subscript, Slot(&AssignSubscript)},
