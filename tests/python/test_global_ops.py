@@ -26,6 +26,7 @@ LOCAL_ONLY = {
     "rand": "no tensor goes in: test_global.py makes them",
     "randn": "no tensor goes in",
     "random_bits": "no tensor goes in",
+    "randperm": "no tensor goes in",
     "full": "no tensor goes in",
     "arange": "no tensor goes in",
 }
