@@ -260,6 +260,26 @@ def test_places_outside_a_dim_that_is_written_to():
     np.testing.assert_array_equal(host(x), X)
 
 
+# Rows of up to 16 elements are summed in a copy of float32 where there are at most 4 places for
+# each; others by their places, 512 columns at a time.
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("inner", [1, 2, 16, 17, 512, 513])
+@pytest.mark.parametrize(("size", "count"), [(5, 3), (12, 3), (13, 3), (3, 700)])
+def test_sums_of_16_bits_are_those_of_float32_rounded_once(size, count, inner, dtype):
+    kind = getattr(flow, dtype)
+    x = flow.tensor(RNG.standard_normal((2, size, inner))).to(kind)
+    rows = flow.tensor(RNG.standard_normal((2, count, inner))).to(kind)
+    index = flow.tensor(RNG.integers(-size, size, count))
+    for given in (rows, rows.transpose(1, 2).contiguous().transpose(1, 2)):
+        got = x.index_add(1, index, given, alpha=0.5)
+        wide = x.float().index_add(1, index, given.float(), alpha=0.5)
+        np.testing.assert_array_equal(host(got), host(wide.to(kind)))
+    line = flow.tensor(RNG.integers(0, size, count))
+    got = x[0, :, 0].scatter_add(0, line, rows[0, :, 0])
+    wide = x[0, :, 0].float().scatter_add(0, line, rows[0, :, 0].float())
+    np.testing.assert_array_equal(host(got), host(wide.to(kind)))
+
+
 def test_where_of_a_condition_alone():
     for values in (X > 0, MASK, np.array(True)):
         got = flow.where(flow.tensor(values))
