@@ -195,3 +195,17 @@ def test_distances_of_what_is_no_number(p, device):
     y = flow.tensor([[3.0, 1.0, 2.0], [0.0, 1.0, 0.0]], device=device)
     got = host(flow.cdist(x, y, p))
     assert np.isnan(got[0]).all() and np.isinf(got[1]).all()
+
+
+# Up to 16 numbers are compared with each of 8192 elements or more.
+@pytest.mark.parametrize("count, among", [(8191, 16), (8192, 1), (8192, 16), (8192, 17)])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_elements_that_are_one_of_few(count, among, dtype, device):
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 40, (count, 2)).astype(dtype)
+    few = rng.integers(0, 40, among).astype(dtype)
+    if dtype == "float32":
+        x[0], few[0] = np.nan, np.nan  # which equals nothing
+    for invert in (False, True):
+        got = flow.isin(*(flow.tensor(v, device=device) for v in (x, few)), invert=invert)
+        np.testing.assert_array_equal(host(got), np.isin(x, few, invert=invert))
