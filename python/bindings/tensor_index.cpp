@@ -9,6 +9,7 @@
 #include "functional/global.h"
 #include "functional/index_rows.h"
 #include "functional/ravel_multi_index.h"
+#include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -205,14 +206,31 @@ PyObject* WithoutLock(F&& f) {
   return WrapResult(*std::move(found));
 }
 
-// x[mask] for a mask of x's shape. Null without an exception where it is none.
+// Whether an index is a mask of x's shape that lies beside it.
+bool IsMaskOf(const Tensor& x, PyObject* index) {
+  if (!IsTensor(index) || !IsLocal(x)) return false;
+  const Tensor& mask = Unwrap(index);
+  return mask.dtype() == DType::kBool && mask.shape() == x.shape() && mask.device() == x.device() &&
+         !GlobalOf(mask);
+}
+// x[mask]. Null without an exception where it is none.
 PyObject* PickedByMask(const Tensor& x, PyObject* index) {
-  if (!IsTensor(index) || !IsLocal(x)) return nullptr;
+  if (!IsMaskOf(x, index)) return nullptr;
   const Tensor mask = Unwrap(index);
-  const bool fits = mask.dtype() == DType::kBool && mask.shape() == x.shape() &&
-                    mask.device() == x.device() && !GlobalOf(mask);
-  if (!fits) return nullptr;
   return WithoutLock([=] { return functional::MaskedSelect(x, mask); });
+}
+// x[mask] = a number, of floats. Null without an exception where it is another assignment.
+PyObject* FilledByMask(const Tensor& x, PyObject* index, PyObject* value) {
+  const bool number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+  if (!number || !IsFloating(x.dtype()) || !IsMaskOf(x, index)) return nullptr;
+  const Tensor mask = Unwrap(index), filled = TensorFromData(value, x.dtype(), {});
+  if (!filled.defined()) return nullptr;
+  return WithoutLock([=]() -> StatusOr<Tensor> {
+    OFL_ASSIGN_OR_RETURN(const Tensor there, functional::To(filled, x.device(), {}));
+    OFL_ASSIGN_OR_RETURN(const Tensor y, functional::Where(mask, there, x));
+    StatusOr<Tensor> written = functional::CopyInto(x, y);
+    return written.ok() ? written : Renamed("setitem", written.status());
+  });
 }
 
 // Places that need no plan: of dim `dim`, or of all leading dims if there are several.
@@ -344,6 +362,7 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
       return -1;
     }
     PyRef same(WrittenAt(Unwrap(self), index, value, /*accumulate=*/false));
+    if (!same && !PyErr_Occurred()) same = PyRef(FilledByMask(Unwrap(self), index, value));
     if (same || PyErr_Occurred()) return same ? 0 : -1;
     if (HasData(index)) {
       PyRef none(CallIndexing("setitem", self, index, value));
