@@ -27,15 +27,16 @@ class PlacesOf {
  public:
   Status Read(const char* op, const IndexRows& s, const int64_t* index) {
     data_ = index;
-    bool negative = false;
-    for (int64_t k = 0; k < s.count; ++k) {
-      if (FindPlace(index[k], s.size, s.from_end) < 0) {
-        return Error(ErrorKind::kIndex, op, "(): index ", index[k], " is out of range [",
-                     s.from_end ? -s.size : 0, ", ", s.size - 1, "]");
-      }
-      negative = negative || index[k] < 0;
+    const int64_t low = s.from_end ? -s.size : 0;
+    const uint64_t span = static_cast<uint64_t>(s.size - low);
+    bool outside = false;
+    int64_t signs = 0;
+    for (int64_t k = 0; k < s.count; ++k) {  // without a branch
+      outside |= static_cast<uint64_t>(index[k]) - static_cast<uint64_t>(low) >= span;
+      signs |= index[k];
     }
-    if (!negative) return OkStatus();
+    if (outside) return FirstOutside(op, s, index);
+    if (signs >= 0) return OkStatus();
     own_.resize(static_cast<size_t>(s.count));
     std::transform(index, index + s.count, own_.begin(),
                    [&](int64_t place) { return FindPlace(place, s.size, s.from_end); });
@@ -45,6 +46,12 @@ class PlacesOf {
   const int64_t* data() const { return data_; }
 
  private:
+  static Status FirstOutside(const char* op, const IndexRows& s, const int64_t* index) {
+    while (FindPlace(*index, s.size, s.from_end) >= 0) ++index;
+    return Error(ErrorKind::kIndex, op, "(): index ", *index, " is out of range [",
+                 s.from_end ? -s.size : 0, ", ", s.size - 1, "]");
+  }
+
   const int64_t* data_ = nullptr;
   std::vector<int64_t> own_;
 };
