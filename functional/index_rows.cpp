@@ -446,17 +446,18 @@ StatusOr<Tensor> IndexDim(const Tensor& x, int64_t dim, const Tensor& index, int
   return index.ndim() == 1 ? StatusOr<Tensor>(y) : Reshape(y, ShapeAround(x, dim, index.shape()));
 }
 
-StatusOr<Tensor> IndexDimCopyInto(const Tensor& x, int64_t dim, const Tensor& index,
-                                  const Tensor& value, int64_t source_dim) {
+StatusOr<Tensor> IndexDimInto(const Tensor& x, int64_t dim, const Tensor& index,
+                              const Tensor& value, int64_t source_dim, bool accumulate) {
   Tensor places = index;
-  if (index.ndim() != 1 || source_dim != dim) {  // else CopySlices looks at them
+  if (index.ndim() != 1 || source_dim != dim) {  // else what writes looks at them
     OFL_ASSIGN_OR_RETURN(places, PlacesOfDim(x, dim, index, source_dim));
   }
   OFL_ASSIGN_OR_RETURN(Tensor source, ValueFor(value, x, ShapeAround(x, dim, index.shape())));
   if (index.ndim() != 1) {
     OFL_ASSIGN_OR_RETURN(source, Reshape(source, ShapeAround(x, dim, places.shape())));
   }
-  return CopySlices("index_copy_", x, dim, places, source);
+  return accumulate ? AddInto("index_add_", x, dim, places, source, Scalar(1))
+                    : CopySlices("index_copy_", x, dim, places, source);
 }
 
 StatusOr<Tensor> ValueFor(const Tensor& value, const Tensor& x, const Dims& shape) {

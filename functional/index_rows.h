@@ -40,12 +40,12 @@ OFL_API StatusOr<Tensor> SelectPlaces(const Tensor& x, int64_t dim, const Tensor
 // x[index] for places (integers) of dim 0, of any shape, negative ones from the end.
 OFL_API StatusOr<Tensor> IndexFirst(const Tensor& x, const Tensor& index);
 // The same for dim `dim`, 0 <= dim < x.ndim(), which errors call `source_dim`: the dims of the
-// index take its place. The second writes `value`, as ValueFor gives it, there; of several slices
-// that go to one place the last one stays.
+// index take its place. The second writes `value`, as ValueFor gives it, there: of several slices
+// that go to one place the last one stays, or all are added if `accumulate`.
 OFL_API StatusOr<Tensor> IndexDim(const Tensor& x, int64_t dim, const Tensor& index,
                                   int64_t source_dim);
-OFL_API StatusOr<Tensor> IndexDimCopyInto(const Tensor& x, int64_t dim, const Tensor& index,
-                                          const Tensor& value, int64_t source_dim);
+OFL_API StatusOr<Tensor> IndexDimInto(const Tensor& x, int64_t dim, const Tensor& index,
+                                      const Tensor& value, int64_t source_dim, bool accumulate);
 // What x[...] = value writes where the index picks this shape: on x's device, of its dtype, without
 // leading dims of size 1 too many, expanded.
 OFL_API StatusOr<Tensor> ValueFor(const Tensor& value, const Tensor& x, const Dims& shape);

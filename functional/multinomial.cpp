@@ -7,10 +7,12 @@
 #include "functional/random.h"
 #include "functional/reduce.h"
 #include "functional/scan.h"
+#include "functional/searches.h"
 #include "functional/select.h"
 #include "functional/sort.h"
 #include "functional/unary.h"
 #include "functional/view.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -19,16 +21,25 @@ constexpr char kName[] = "multinomial";
 
 // ValueError for weights that no draw can follow.
 Status CheckWeights(const Tensor& weights, int64_t needed) {
-  OFL_ASSIGN_OR_RETURN(const Tensor positive, Gt(weights, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor places, Sum(positive, Dims{-1}));
-  OFL_ASSIGN_OR_RETURN(const Tensor enough, Ge(places, Scalar(needed)));
-  OFL_ASSIGN_OR_RETURN(const Tensor all_enough, All(enough));
-  OFL_ASSIGN_OR_RETURN(const Tensor not_negative, Ge(weights, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(const Tensor finite, IsFinite(weights));
-  OFL_ASSIGN_OR_RETURN(const Tensor sound, LogicalAnd(not_negative, finite));
-  OFL_ASSIGN_OR_RETURN(const Tensor all_sound, All(sound));
-  OFL_ASSIGN_OR_RETURN(const Tensor both, LogicalAnd(all_enough, all_sound));
-  OFL_ASSIGN_OR_RETURN(const bool valid, ValueOf<bool>(kName, both));
+  bool valid = weights.ndim() > 1 && weights.shape()[0] == 0;  // no rows
+  if (weights.numel() > 0) {
+    OFL_ASSIGN_OR_RETURN(const Tensor largest, Amax(weights, Dims{-1}));
+    OFL_ASSIGN_OR_RETURN(const Tensor smallest, Amin(weights));
+    OFL_ASSIGN_OR_RETURN(const Tensor not_negative, Ge(smallest, Scalar(0)));
+    OFL_ASSIGN_OR_RETURN(Tensor sound, IsFinite(largest));
+    OFL_ASSIGN_OR_RETURN(sound, LogicalAnd(sound, not_negative));
+    Tensor enough;
+    if (needed == 1) {
+      OFL_ASSIGN_OR_RETURN(enough, Gt(largest, Scalar(0)));
+    } else {
+      OFL_ASSIGN_OR_RETURN(const Tensor positive, Gt(weights, Scalar(0)));
+      OFL_ASSIGN_OR_RETURN(const Tensor places, Sum(positive, Dims{-1}));
+      OFL_ASSIGN_OR_RETURN(enough, Ge(places, Scalar(needed)));
+    }
+    OFL_ASSIGN_OR_RETURN(sound, LogicalAnd(sound, enough));
+    OFL_ASSIGN_OR_RETURN(sound, All(sound));
+    OFL_ASSIGN_OR_RETURN(valid, ValueOf<bool>(kName, sound));
+  }
   if (valid) return OkStatus();
   return Error(ErrorKind::kValue, kName, "(): input must be finite and not negative, with ", needed,
                " or more places in each row that are not 0");
@@ -44,6 +55,19 @@ StatusOr<Tensor> FirstOnes(const Tensor& weights, int64_t count, Ref<Generator> 
   OFL_ASSIGN_OR_RETURN(const Tensor keys, Where(positive, rates, Scalar(-1.0)));
   OFL_ASSIGN_OR_RETURN(const TensorList found, TopK(keys, count));
   return found[1];
+}
+
+// How many sums of a row are less than each x of it, or, if `equal`, not more. On the CPU they
+// never fall, which lets them be searched.
+StatusOr<Tensor> CountUpTo(const Tensor& sums, const Tensor& x, bool equal) {
+  if (sums.device().type == DeviceType::kCPU && !GlobalOf(sums)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor dense, Contiguous(x));
+    return SearchSorted(sums, dense, /*right=*/equal);
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor sought, Unsqueeze(x, -1));
+  OFL_ASSIGN_OR_RETURN(const Tensor rows, Unsqueeze(sums, -2));
+  OFL_ASSIGN_OR_RETURN(const Tensor passed, equal ? Le(rows, sought) : Lt(rows, sought));
+  return Sum(passed, Dims{-1});
 }
 
 }  // namespace
@@ -67,13 +91,10 @@ StatusOr<Tensor> Multinomial(const Tensor& x, int64_t count, bool replacement,
   size.back() = count;
   OFL_ASSIGN_OR_RETURN(Tensor drawn, Rand(size, std::move(generator), DType::kFloat64, x.device()));
   OFL_ASSIGN_OR_RETURN(drawn, Mul(drawn, total));
-  OFL_ASSIGN_OR_RETURN(drawn, Unsqueeze(drawn, -1));
-  OFL_ASSIGN_OR_RETURN(const Tensor rows, Unsqueeze(sums, -2));
-  OFL_ASSIGN_OR_RETURN(const Tensor passed, Le(rows, drawn));
-  OFL_ASSIGN_OR_RETURN(const Tensor places, Sum(passed, Dims{-1}));
-  // Where drawn was rounded up to the total.
-  OFL_ASSIGN_OR_RETURN(const Tensor inner, Lt(sums, total));
-  OFL_ASSIGN_OR_RETURN(const Tensor last, Sum(inner, Dims{-1}, true));
+  // The first place whose sum is beyond; where drawn was rounded up to the total, the last one that
+  // added to it.
+  OFL_ASSIGN_OR_RETURN(const Tensor places, CountUpTo(sums, drawn, /*equal=*/true));
+  OFL_ASSIGN_OR_RETURN(const Tensor last, CountUpTo(sums, total, /*equal=*/false));
   return Minimum(places, last);
 }
 

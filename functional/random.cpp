@@ -15,6 +15,7 @@
 #include "oneflow_lite/core/stream.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -242,6 +243,16 @@ StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DTy
                           std::optional<Device> device, bool requires_grad) {
   if (n < 0) {
     return Error(ErrorKind::kValue, "randperm(): n is ", n, ", but it must not be negative");
+  }
+  constexpr int64_t kMostOfOne = int64_t{1} << 32;  // the op's limit
+  const Device where = device.value_or(Device{});
+  if (where.type == DeviceType::kCPU && n <= kMostOfOne && !GlobalScope::Current()) {
+    static const OpExpr& op = NewOp("randperm");
+    OFL_ASSIGN_OR_RETURN(const DrawnPlace at,
+                         TakeNumbers(std::move(generator), where, n, PerCounter(DType::kFloat64)));
+    OFL_ASSIGN_OR_RETURN(const Tensor order,
+                         Call(op, {}, {Dims{n}, DType::kInt64, where, at.seed, at.offset}));
+    return Leaf(To(order, {}, dtype), requires_grad);
   }
   // Of 53 bits, so that two are alike once in 2^53 / n^2.
   OFL_ASSIGN_OR_RETURN(const Tensor keys, Rand({n}, std::move(generator), DType::kFloat64, device));

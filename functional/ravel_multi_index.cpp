@@ -80,16 +80,17 @@ StatusOr<Tensor> IndexLeading(const Tensor& x, absl::Span<const Tensor> indices)
   return Shaped(y, leading.shape);
 }
 
-StatusOr<Tensor> IndexLeadingCopyInto(const Tensor& x, absl::Span<const Tensor> indices,
-                                      const Tensor& value) {
+StatusOr<Tensor> IndexLeadingInto(const Tensor& x, absl::Span<const Tensor> indices,
+                                  const Tensor& value, bool accumulate) {
   constexpr char kName[] = "setitem";
+  if (indices.size() == 1) return IndexDimInto(x, 0, indices[0], value, 0, accumulate);
   OFL_ASSIGN_OR_RETURN(const Leading leading, LeadingOf(kName, x, indices));
   if (!x.is_contiguous()) return BadValue(kName, "x", "strided", "contiguous");
   OFL_ASSIGN_OR_RETURN(Tensor source, ValueFor(value, x, leading.shape));
   Dims rows = leading.rows.shape().dims();
   rows[0] = leading.line.numel();
   OFL_ASSIGN_OR_RETURN(source, Shaped(source, rows));
-  OFL_RETURN_IF_ERROR(IndexCopyInto(leading.rows, 0, leading.line, source).status());
+  OFL_RETURN_IF_ERROR(IndexDimInto(leading.rows, 0, leading.line, source, 0, accumulate).status());
   return x;
 }
 

@@ -19,9 +19,10 @@ OFL_API StatusOr<Tensor> RavelMultiIndex(absl::Span<const Tensor> indices, const
 // are broadcast to, then the other dims of x.
 OFL_API StatusOr<Tensor> IndexLeading(const Tensor& x, absl::Span<const Tensor> indices);
 
-// x[i, j ...] = value, which broadcasts to what IndexLeading picks, in x's dtype: of several that
-// go to one place the last one stays. x is contiguous. Returns x.
-OFL_API StatusOr<Tensor> IndexLeadingCopyInto(const Tensor& x, absl::Span<const Tensor> indices,
-                                              const Tensor& value);
+// x[i, j ...] = value, or += if `accumulate`; value broadcasts to what IndexLeading picks, in x's
+// dtype. Of several that go to one place the last one stays, or all are added. x is contiguous.
+// Returns x.
+OFL_API StatusOr<Tensor> IndexLeadingInto(const Tensor& x, absl::Span<const Tensor> indices,
+                                          const Tensor& value, bool accumulate);
 
 }  // namespace oneflow_lite::functional

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "functional/binary.h"
+#include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
@@ -13,6 +14,7 @@
 #include "functional/sort.h"
 #include "functional/ternary.h"
 #include "functional/view.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -61,6 +63,20 @@ StatusOr<Tensor> BucketizeFunction(const Operand& x, const Tensor& boundaries, b
 StatusOr<Tensor> IsInFunction(const Operand& elements, const Operand& others,
                               bool /*assume_unique*/, bool invert) {
   return IsIn(elements, others, invert);
+}
+
+// Whether elements are one of a line, at least one, or are none of it.
+StatusOr<Tensor> IsOneOf(const Tensor& sought, const Tensor& among, bool invert) {
+  Tensor found;
+  for (int64_t i = 0; i < among.numel(); ++i) {
+    OFL_ASSIGN_OR_RETURN(const Tensor one, Select(among, 0, i));
+    OFL_ASSIGN_OR_RETURN(Tensor here, invert ? Ne(sought, one) : Eq(sought, one));
+    if (found.defined()) {
+      OFL_ASSIGN_OR_RETURN(here, invert ? LogicalAnd(found, here) : LogicalOr(found, here));
+    }
+    found = here;
+  }
+  return found;
 }
 
 StatusOr<Tensor> HistcFunction(const Tensor& x, int64_t bins, double min, double max) {
@@ -121,6 +137,12 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
     OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(sought, -1));
     OFL_ASSIGN_OR_RETURN(const Tensor pairs, invert ? Ne(column, among) : Eq(column, among));
     return invert ? All(pairs, Dims{-1}) : Any(pairs, Dims{-1});
+  }
+  // Comparisons of all, which vectors make, beat a search for each; of few they are as many calls.
+  constexpr int64_t kFew = 16, kMany = 8192;
+  const bool compares = among.numel() <= kFew && sought.numel() >= kMany;
+  if (compares && device.type == DeviceType::kCPU && !GlobalOf(sought)) {
+    return IsOneOf(sought, among, invert);
   }
   OFL_ASSIGN_OR_RETURN(TensorList ordered, Sort(among));
   OFL_ASSIGN_OR_RETURN(Tensor place, SearchSorted(ordered[0], sought));

@@ -7,10 +7,20 @@
 #include <cmath>
 
 #include "kernels/primitive_kernel.h"
+#include "primitive/permutation.h"
 #include "primitive/random_math.h"
 
 namespace oneflow_lite {
 namespace {
+
+// The last two attributes, and what a graph's replays add to them.
+StatusOr<PhiloxState> StateOf(KernelContext& c) {
+  OFL_ASSIGN_OR_RETURN(const uint64_t* shift, c.stream().RandomShift());
+  const int last = static_cast<int>(c.attrs().size()) - 1;
+  return PhiloxState{.seed = static_cast<uint64_t>(c.attr<int64_t>(last - 1)),
+                     .offset = static_cast<uint64_t>(c.attr<int64_t>(last)),
+                     .shift = shift};
+}
 
 class RandomKernel final : public PrimitiveKernel<Random> {
  public:
@@ -19,17 +29,26 @@ class RandomKernel final : public PrimitiveKernel<Random> {
       : PrimitiveKernel(std::move(primitive)), numbers_(numbers) {}
 
   Status Launch(KernelContext& c) const override {
-    OFL_ASSIGN_OR_RETURN(const uint64_t* shift, c.stream().RandomShift());
-    const int last = static_cast<int>(c.attrs().size()) - 1;
-    const PhiloxState state{.seed = static_cast<uint64_t>(c.attr<int64_t>(last - 1)),
-                            .offset = static_cast<uint64_t>(c.attr<int64_t>(last)),
-                            .shift = shift};
+    OFL_ASSIGN_OR_RETURN(const PhiloxState state, StateOf(c));
     return primitive_->Launch(c.stream(), c.output(0).numel(), state, numbers_(c.attrs()),
                               c.output(0).data());
   }
 
  private:
   Numbers numbers_;
+};
+
+// CUDA has none: functional/random.cpp sorts.
+class PermutationKernel final : public PrimitiveKernel<Permutation> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+  Status Launch(KernelContext& c) const override {
+    OFL_ASSIGN_OR_RETURN(const PhiloxState state, StateOf(c));
+    const int64_t n = c.output(0).numel();
+    OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), n));
+    OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(bytes));
+    return primitive_->Launch(c.stream(), n, state, c.output(0).data<int64_t>(), workspace);
+  }
 };
 
 // a and b, of [0, 1) and of mean 0 and deviation 1.
@@ -63,6 +82,9 @@ OFL_REGISTER_KERNEL({.op = "randn",
 OFL_REGISTER_KERNEL({.op = "random_bits",
                      .dtypes = kInt64Set,
                      .bind = Bind<RandomKind::kBits, Standard>});
+OFL_REGISTER_KERNEL({.op = "randperm",
+                     .dtypes = kInt64Set,
+                     .bind = BindByOutput<PermutationKernel>});
 OFL_REGISTER_KERNEL({.op = "uniform_",
                      .dtypes = kFloatingSet,
                      .bind = Bind<RandomKind::kUniform, TwoReals>});

@@ -20,18 +20,26 @@ Status CheckSize(const InferContext& c, const Dims& shape) {
   return BadValue(c.op(), "the size", ToString(shape), "a list of at most 16 non-negative dims");
 }
 
-template <bool kBits>
+enum class New { kReals, kBits, kOrder };
+
+template <New kNew>
 void DefineNew(OpDef& op) {
   op.Output("out").Attr("shape", AttrType::kInts).Attr("dtype", AttrType::kDType);
   op.Attr("device", AttrType::kDevice, Device{});
   AddPlace(op);
-  op.doc = kBits ? "32-bit integers of a Philox sequence." : "Random numbers of a Philox sequence.";
+  op.doc = kNew == New::kBits    ? "32-bit integers of a Philox sequence."
+           : kNew == New::kReals ? "Random numbers of a Philox sequence."
+                                 : "The places of uniform numbers of float64 in their order.";
   op.random = true;
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckSize(c, c.attr<Dims>(0)));
     const DType dtype = c.attr<DType>(1);
-    if (kBits ? dtype != DType::kInt64 : !IsFloating(dtype)) {
-      return UnsupportedDType(c.op(), "the result", dtype, kBits ? "int64" : kFloatingDTypes);
+    constexpr bool kWhole = kNew != New::kReals;
+    if (kWhole ? dtype != DType::kInt64 : !IsFloating(dtype)) {
+      return UnsupportedDType(c.op(), "the result", dtype, kWhole ? "int64" : kFloatingDTypes);
+    }
+    if (kNew == New::kOrder && c.attr<Dims>(0).size() != 1) {
+      return BadValue(c.op(), "the size", ToString(c.attr<Dims>(0)), "one dim");
     }
     c.SetOutput(0, Shape(c.attr<Dims>(0)), dtype);
     return OkStatus();
@@ -114,9 +122,10 @@ void DefineBernoulli(OpDef& op) {
   DefineInto<false, CheckChance>(op, "Overwrites with 1 with probability p, else 0.");
 }
 
-OFL_REGISTER_OP("rand", DefineNew<false>);
-OFL_REGISTER_OP("randn", DefineNew<false>);
-OFL_REGISTER_OP("random_bits", DefineNew<true>);
+OFL_REGISTER_OP("rand", DefineNew<New::kReals>);
+OFL_REGISTER_OP("randn", DefineNew<New::kReals>);
+OFL_REGISTER_OP("random_bits", DefineNew<New::kBits>);
+OFL_REGISTER_OP("randperm", DefineNew<New::kOrder>);
 OFL_REGISTER_OP("uniform_", DefineUniform);
 OFL_REGISTER_OP("normal_", DefineNormal);
 OFL_REGISTER_OP("exponential_", DefineExponential);

@@ -25,13 +25,6 @@ template <class T>
 T XLog1PY(T a, T b) {
   return a == 0 && b == b ? T(0) : a * std::log1p(b);
 }
-// log(2^a + 2^b), from the greater one.
-template <class T>
-T LogAddExp2(T a, T b) {
-  if (a == b) return a + 1;  // infinities of one sign, too
-  const T less = -std::abs(a - b);
-  return (a > b || a != a ? a : b) + std::log1p(std::exp2(less)) * T(1.44269504088896340736);
-}
 // a 2^b; an integer b moves the exponent, however far.
 template <class T>
 T Ldexp(T a, T b) {
@@ -105,6 +98,17 @@ HWY_INLINE V LogAddExpOf(D d, V a, V b) {
   return hn::Add(most, hn::Log1p(d, ExpOf(d, less)));
 }
 
+// log2(2^a + 2^b), from the greater one.
+template <class D, class V>
+HWY_INLINE V LogAddExp2Of(D d, V a, V b) {
+  using T = hn::TFromD<D>;
+  const auto most = hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
+  auto less = hn::Neg(hn::Abs(hn::Sub(a, b)));
+  less = hn::IfThenElse(hn::Eq(a, b), hn::Zero(d), less);  // infinities of one sign
+  const auto rest = VectorLog1p(d, VectorExp2(d, less));
+  return hn::MulAdd(rest, hn::Set(d, T(1.44269504088896340736)), most);
+}
+
 template <class D, class V>
 HWY_INLINE V XLogYOf(D d, V a, V b) {
   const auto nothing = hn::AndNot(hn::IsNaN(b), hn::Eq(a, hn::Zero(d)));
@@ -172,7 +176,7 @@ BinaryLoop FindBinaryMathLoop(BinaryOp op, DType given) {
     case BinaryOp::kLogAddExp:
       return Vectors(dtype, OFL_VECTOR_FN(LogAddExpOf(d, a, b)));
     case BinaryOp::kLogAddExp2:
-      return Floats(dtype, OFL_FN(LogAddExp2(a, b)));
+      return Vectors(dtype, OFL_VECTOR_FN(LogAddExp2Of(d, a, b)));
     case BinaryOp::kXLogY:
       return Vectors(dtype, OFL_VECTOR_FN(XLogYOf(d, a, b)));
     case BinaryOp::kPow:

@@ -1,13 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// Plain loops, compiled once per instruction set. No product is contracted with a sum, so that all
+// sets give the same bits.
 #include "primitive/dropout.h"
 
 #include <algorithm>
 
 #include "oneflow_lite/core/parallel.h"
-#include "primitive/cpu/philox_block.h"
+#include "primitive/cpu/simd_targets.h"
 #include "primitive/random_math.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/dropout.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "hwy/highway.h"
+#include "primitive/cpu/philox_block-inl.h"
 
+#ifndef OFL_PRIMITIVE_CPU_DROPOUT_ONCE_
+#define OFL_PRIMITIVE_CPU_DROPOUT_ONCE_
 namespace oneflow_lite {
+// What is done to n elements; `drawn` is the seed and the offset.
+struct DropoutPass {
+  DType dtype;
+  int64_t n;
+  const uint64_t* drawn;
+  const DropoutNumbers& numbers;
+  double kept, dropped;
+  const void* x;
+  void* y;
+};
+}  // namespace oneflow_lite
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
 namespace {
 
 constexpr int64_t kDraws = 4 * kPhiloxLanes;  // of a block
@@ -80,6 +108,36 @@ void RunPart(int64_t n, uint64_t seed, uint64_t offset, uint32_t threshold,
   });
 }
 
+}  // namespace
+
+void Drop(const DropoutPass& pass) {
+  const DropoutNumbers& numbers = pass.numbers;
+  VisitFloating(pass.dtype, [&]<class T>(Tag<T>) {
+    using C = ComputeOf<T>;
+    const Terms<T> terms{static_cast<C>(numbers.scale), static_cast<C>(pass.kept),
+                         static_cast<T>(static_cast<C>(pass.dropped))};
+    const T* x = static_cast<const T*>(pass.x);
+    T* y = static_cast<T*>(pass.y);
+    const uint64_t seed = pass.drawn[0], offset = pass.drawn[1];
+    const uint32_t threshold = UniformThreshold(numbers.p);
+    if (numbers.run == 0 && numbers.start == 0) {
+      Run(pass.n, seed, offset, threshold, numbers.inner, terms, x, y);
+    } else if (pass.n > 0) {
+      RunPart(pass.n, seed, offset, threshold, numbers, terms, x, y);
+    }
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+namespace {
+
+HWY_EXPORT(Drop);
+
 class CpuDropout final : public Dropout {
  public:
   explicit CpuDropout(DType dtype) : dtype_(dtype) {}
@@ -98,18 +156,7 @@ class CpuDropout final : public Dropout {
  private:
   Status Both(int64_t n, const DropoutNumbers& numbers, double kept, double dropped,
               const uint64_t* drawn, const void* x, void* y) const {
-    VisitFloating(dtype_, [&]<class T>(Tag<T>) {
-      using C = ComputeOf<T>;
-      const Terms<T> terms{static_cast<C>(numbers.scale), static_cast<C>(kept),
-                           static_cast<T>(static_cast<C>(dropped))};
-      const auto* in = static_cast<const T*>(x);
-      const uint32_t threshold = UniformThreshold(numbers.p);
-      if (numbers.run == 0 && numbers.start == 0) {
-        Run(n, drawn[0], drawn[1], threshold, numbers.inner, terms, in, static_cast<T*>(y));
-      } else if (n > 0) {
-        RunPart(n, drawn[0], drawn[1], threshold, numbers, terms, in, static_cast<T*>(y));
-      }
-    });
+    HWY_DYNAMIC_DISPATCH(Drop)({dtype_, n, drawn, numbers, kept, dropped, x, y});
     return OkStatus();
   }
 
@@ -127,3 +174,4 @@ const bool registered = RegisterPrimitive<Dropout>(DeviceType::kCPU, &NewDropout
 
 }  // namespace
 }  // namespace oneflow_lite
+#endif  // HWY_ONCE

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rows by places. Sums and copies go through the rows in their order, threads share out the
-// columns; or, where there are few columns for the threads and for sums of 16-bit floats, through
-// the places in order, each with the rows that go there in theirs: one thread owns a row of the
-// result then.
+// columns; or, where there are few columns for the threads, through the places in order, each with
+// the rows that go there in theirs: one thread owns a row of the result then. Short rows of 16-bit
+// floats are summed in a copy of float32, unless that is much larger than what is added; longer
+// ones by the places.
 #include "primitive/index_rows.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/convert.h"
 #include "primitive/places.h"
 #include "primitive/word.h"
 
@@ -25,15 +27,16 @@ class PlacesOf {
  public:
   Status Read(const char* op, const IndexRows& s, const int64_t* index) {
     data_ = index;
-    bool negative = false;
-    for (int64_t k = 0; k < s.count; ++k) {
-      if (FindPlace(index[k], s.size, s.from_end) < 0) {
-        return Error(ErrorKind::kIndex, op, "(): index ", index[k], " is out of range [",
-                     s.from_end ? -s.size : 0, ", ", s.size - 1, "]");
-      }
-      negative = negative || index[k] < 0;
+    const int64_t low = s.from_end ? -s.size : 0;
+    const uint64_t span = static_cast<uint64_t>(s.size - low);
+    bool outside = false;
+    int64_t signs = 0;
+    for (int64_t k = 0; k < s.count; ++k) {  // without a branch
+      outside |= static_cast<uint64_t>(index[k]) - static_cast<uint64_t>(low) >= span;
+      signs |= index[k];
     }
-    if (!negative) return OkStatus();
+    if (outside) return FirstOutside(op, s, index);
+    if (signs >= 0) return OkStatus();
     own_.resize(static_cast<size_t>(s.count));
     std::transform(index, index + s.count, own_.begin(),
                    [&](int64_t place) { return FindPlace(place, s.size, s.from_end); });
@@ -43,6 +46,12 @@ class PlacesOf {
   const int64_t* data() const { return data_; }
 
  private:
+  static Status FirstOutside(const char* op, const IndexRows& s, const int64_t* index) {
+    while (FindPlace(*index, s.size, s.from_end) >= 0) ++index;
+    return Error(ErrorKind::kIndex, op, "(): index ", *index, " is out of range [",
+                 s.from_end ? -s.size : 0, ", ", s.size - 1, "]");
+  }
+
   const int64_t* data_ = nullptr;
   std::vector<int64_t> own_;
 };
@@ -139,8 +148,11 @@ class CpuIndexPut final : public IndexPut {
  public:
   explicit CpuIndexPut(const Spec& spec) : spec_(spec) {}
 
+  StatusOr<size_t> WorkspaceBytes(const Stream&, const IndexRows& s) const override {
+    return SumsWide(s) ? static_cast<size_t>(s.outer * s.size * s.inner) * sizeof(float) : 0;
+  }
   Status Launch(Stream&, const IndexRows& s, const int64_t* given, double alpha, int64_t skipped,
-                const void* x, void* y, void*) const override {
+                const void* x, void* y, void* workspace) const override {
     PlacesOf places;
     OFL_RETURN_IF_ERROR(places.Read(kName, s, given));
     const int64_t* index = places.data();
@@ -154,6 +166,12 @@ class CpuIndexPut final : public IndexPut {
       return OkStatus();
     }
     VisitAll(spec_.dtype, [&]<class T>(Tag<T>) {
+      if constexpr (std::is_same_v<ComputeOf<T>, float> && sizeof(T) == 2) {
+        if (SumsWide(s)) {
+          return SumWide(s, index, skipped, static_cast<float>(alpha), static_cast<const T*>(x),
+                         static_cast<T*>(y), static_cast<float*>(workspace));
+        }
+      }
       if constexpr (!std::is_same_v<T, bool>) {
         Sum(s, index, skipped, static_cast<ComputeOf<T>>(alpha), static_cast<const T*>(x),
             static_cast<T*>(y));
@@ -163,6 +181,10 @@ class CpuIndexPut final : public IndexPut {
   }
 
  private:
+  static constexpr int64_t kColumns = 512;  // that are summed at a time
+  // Ordering rows of so few elements by their places costs more than adding them.
+  static constexpr int64_t kShortRow = 16;
+
   // f(o, place, begin, end) for every place that has rows: sorted.rows[begin] .. [end - 1].
   template <class F>
   static void ForPlaces(const IndexRows& s, const Sorted& sorted, const int64_t* index, F&& f) {
@@ -186,29 +208,35 @@ class CpuIndexPut final : public IndexPut {
   // Whether rows in their order leave no thread idle, or are so short that ordering them by their
   // places would cost more than the rest.
   static bool TakesRowsInOrder(const IndexRows& s) {
-    return s.inner <= 16 || s.outer * ColumnParts(s) >= NumThreads();
+    return s.inner <= kShortRow || s.outer * ColumnParts(s) >= NumThreads();
+  }
+  // Whether 16-bit floats are summed in a copy of float32.
+  bool SumsWide(const IndexRows& s) const {
+    constexpr int64_t kMostPerRow = 4;  // places
+    return spec_.mode != Mode::kCopy && ComputeType(spec_.dtype) != spec_.dtype &&
+           s.inner <= kShortRow && s.size <= kMostPerRow * s.count;
   }
   // f(to, from, n) for n columns of each row, in the order of the rows.
-  template <class T, class F>
-  static void ForRowsInOrder(const IndexRows& s, const int64_t* index, int64_t skipped, const T* x,
+  template <class X, class T, class F>
+  static void ForRowsInOrder(const IndexRows& s, const int64_t* index, int64_t skipped, const X* x,
                              T* y, F f) {
     const int64_t columns = std::max<int64_t>(1, (s.inner + ColumnParts(s) - 1) / ColumnParts(s));
     const int64_t parts = (s.inner + columns - 1) / columns;  // none of them without columns
     ParallelFor(s.outer * parts, GrainOf(s.count * columns), [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
         const int64_t begin = i % parts * columns, n = std::min(columns, s.inner - begin);
-        const T* from = x + i / parts * s.outer_stride + begin;
+        const X* from = x + i / parts * s.outer_stride + begin;
         T* to = y + i / parts * s.size * s.inner + begin;
         if (s.inner == 1) {
-          Rows(s, index, skipped, from, to, [&](T* p, const T* q) { f(p, q, 1); });
+          Rows(s, index, skipped, from, to, [&](T* p, const X* q) { f(p, q, 1); });
         } else {
-          Rows(s, index, skipped, from, to, [&](T* p, const T* q) { f(p, q, n); });
+          Rows(s, index, skipped, from, to, [&](T* p, const X* q) { f(p, q, n); });
         }
       }
     });
   }
-  template <class T, class F>
-  static void Rows(const IndexRows s, const int64_t* index, int64_t skipped, const T* from, T* to,
+  template <class X, class T, class F>
+  static void Rows(const IndexRows s, const int64_t* index, int64_t skipped, const X* from, T* to,
                    F f) {
     for (int64_t k = 0; k < s.count; ++k, from += s.row_stride) {
       if (index[k] != skipped) f(to + index[k] * s.inner, from);
@@ -238,6 +266,43 @@ class CpuIndexPut final : public IndexPut {
     });
   }
 
+  template <class T>
+  static void SumWide(const IndexRows& s, const int64_t* index, int64_t skipped, float alpha,
+                      const T* x, T* y, float* sums) {
+    const ConvertFunction widen = FindConvert(DTypeOf<T>(), DType::kFloat32);
+    const ConvertFunction narrow = FindConvert(DType::kFloat32, DTypeOf<T>());
+    const int64_t total = s.outer * s.size * s.inner;
+    ParallelFor(total, kGrain,
+                [&](int64_t begin, int64_t end) { widen(end - begin, y + begin, sums + begin); });
+    if (s.inner == 1 && s.row_stride == 1) {
+      AddLines(s, index, skipped, alpha, widen, x, sums);
+    } else {
+      ForRowsInOrder(s, index, skipped, x, sums, [=](float* to, const T* from, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) to[i] += static_cast<float>(from[i]) * alpha;
+      });
+    }
+    ParallelFor(total, kGrain,
+                [&](int64_t begin, int64_t end) { narrow(end - begin, sums + begin, y + begin); });
+  }
+  // Rows of one element that lie densely.
+  template <class T>
+  static void AddLines(const IndexRows& s, const int64_t* index, int64_t skipped, float alpha,
+                       ConvertFunction widen, const T* x, float* sums) {
+    ParallelFor(s.outer, GrainOf(s.count), [&](int64_t first, int64_t last) {
+      for (int64_t o = first; o < last; ++o) {
+        float* to = sums + o * s.size;
+        float wide[kColumns];
+        for (int64_t k = 0; k < s.count; k += kColumns) {
+          const int64_t part = std::min(kColumns, s.count - k);
+          widen(part, x + o * s.outer_stride + k, wide);
+          for (int64_t i = 0; i < part; ++i) {
+            if (index[k + i] != skipped) to[index[k + i]] += wide[i] * alpha;
+          }
+        }
+      }
+    });
+  }
+
   // 16-bit floats are rounded once for each place, not for each row.
   template <class T>
   static void Sum(const IndexRows& s, const int64_t* index, int64_t skipped, ComputeOf<T> alpha,
@@ -250,22 +315,21 @@ class CpuIndexPut final : public IndexPut {
         });
       }
     }
-    constexpr int64_t kColumns = 512;
+    const ConvertFunction widen = FindConvert(DTypeOf<T>(), DTypeOf<C>());
+    const ConvertFunction narrow = FindConvert(DTypeOf<C>(), DTypeOf<T>());
     const Sorted sorted(s, index, skipped);
     ForPlaces(s, sorted, index, [&](int64_t o, int64_t place, int64_t begin, int64_t end) {
       T* to = y + (o * s.size + place) * s.inner;
       const T* from = x + o * s.outer_stride;
       for (int64_t c = 0; c < s.inner; c += kColumns) {
         const int64_t n = std::min(kColumns, s.inner - c);
-        C sum[kColumns];
-        for (int64_t i = 0; i < n; ++i) sum[i] = static_cast<C>(to[c + i]);
+        C sum[kColumns], row[kColumns];
+        widen(n, to + c, sum);
         for (int64_t r = begin; r < end; ++r) {
-          const T* row = from + sorted.rows[static_cast<size_t>(r)] * s.row_stride + c;
-          for (int64_t i = 0; i < n; ++i) {
-            sum[i] = static_cast<C>(sum[i] + static_cast<C>(static_cast<C>(row[i]) * alpha));
-          }
+          widen(n, from + sorted.rows[static_cast<size_t>(r)] * s.row_stride + c, row);
+          AddScaled(sum, row, n, alpha);
         }
-        for (int64_t i = 0; i < n; ++i) to[c + i] = static_cast<T>(sum[i]);
+        narrow(n, sum, to + c);
       }
     });
   }

@@ -96,6 +96,13 @@ bool IsVectorProduct(const MatmulShape& s) {
   return (s.m == 1 || s.n == 1) && work > (s.batch == 1 ? kTinyProduct : kLeastInBatch);
 }
 
+// Whether each product is one of two vectors that lie densely.
+bool AreDots(const MatmulShape& s) {
+  constexpr int64_t kLeast = 32;  // elements, below which a plain loop is as fast
+  const bool dense = (!s.transpose_a || s.lda == 1) && (s.transpose_b || s.ldb == 1);
+  return s.batch > 1 && s.m == 1 && s.n == 1 && s.k >= kLeast && dense && !s.add_bias;
+}
+
 // A product of a matrix and a vector: where they lie, in elements.
 struct VectorProduct {
   const char *matrix, *vector;
@@ -161,6 +168,11 @@ class CpuMatmul final : public Matmul {
       }
       return OkStatus();
     }
+    if (AreDots(s)) {
+      LaunchDots(s, static_cast<const char*>(a), static_cast<const char*>(b),
+                 static_cast<char*>(c));
+      return OkStatus();
+    }
     const BlasUse use;
     OFL_RETURN_IF_ERROR(use.status());
     if (widen_) {
@@ -217,6 +229,29 @@ class CpuMatmul final : public Matmul {
       }
     });
     Spread(p.length, result, c, p.result_stride);
+  }
+
+  void LaunchDots(const MatmulShape& s, const char* a, const char* b, char* c) const {
+    constexpr int64_t kPart = 512, kGrain = 65536;
+    ParallelFor(s.batch, std::max<int64_t>(1, kGrain / s.k), [&](int64_t begin, int64_t end) {
+      alignas(64) char wide[kPart * sizeof(double)];
+      for (int64_t i = begin; i < end; ++i) {
+        const char *x = a + i * s.batch_stride_a * item_, *y = b + i * s.batch_stride_b * item_;
+        char* to = c + i * s.c_stride() * item_;
+        double sum = 0;  // or a float
+        if (s.accumulate) to_compute_(1, to, &sum);
+        if (!widen_) {
+          gemv_.one_row(1, s.k, y, s.k, x, &sum);
+        } else {
+          for (int64_t k = 0; k < s.k; k += kPart) {
+            const int64_t part = std::min(kPart, s.k - k);
+            to_compute_(part, x + k * item_, wide);
+            gemv_.one_row(1, part, y + k * item_, part, wide, &sum);
+          }
+        }
+        from_compute_(1, &sum, to);
+      }
+    });
   }
 
   template <class C>

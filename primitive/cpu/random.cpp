@@ -11,7 +11,6 @@
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
-#include "primitive/cpu/philox_block.h"
 #include "primitive/cpu/simd_targets.h"
 #include "primitive/random_math.h"
 // clang-format off
@@ -20,6 +19,7 @@
 #include "hwy/foreach_target.h"
 // clang-format on
 #include "hwy/highway.h"
+#include "primitive/cpu/philox_block-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_RANDOM_ONCE_
 #define OFL_PRIMITIVE_CPU_RANDOM_ONCE_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// lgamma and digamma of float (and of the 16-bit floats) on vectors of double, rounded once to
-// float; unary_special.cpp has those of double, element by element.
+// lgamma, digamma, ndtr and entr of float (and of the 16-bit floats) on vectors of double, rounded
+// once to float; unary_special.cpp has those of double, element by element.
 #include <limits>
 
 #include "primitive/cpu/simd_targets.h"
@@ -136,6 +136,23 @@ HWY_INLINE hn::Vec<D> DigammaOf(D d, hn::Vec<D> x) {
   return hn::IfThenElse(finite, y, at_end);
 }
 
+// P(N <= x) of a standard normal N.
+template <class D>
+HWY_INLINE hn::Vec<D> NdtrOf(D d, hn::Vec<D> x) {
+  return hn::Mul(Number(d, 0.5), VectorErfc(d, hn::Mul(x, Number(d, -0.70710678118654752440))));
+}
+
+// -x log(x): 0 at 0, -inf below.
+template <class D>
+HWY_INLINE hn::Vec<D> EntrOf(D d, hn::Vec<D> x) {
+  const auto zero = hn::Zero(d);
+  const auto inf = Number(d, std::numeric_limits<double>::infinity());
+  const auto inside = hn::And(hn::Gt(x, zero), hn::Lt(x, inf));
+  const auto y = hn::Neg(hn::Mul(x, hn::Log(d, hn::IfThenElse(inside, x, Number(d, 1)))));
+  const auto below = hn::IfThenElse(hn::Eq(x, zero), zero, hn::Neg(hn::Abs(hn::Mul(x, inf))));
+  return hn::IfThenElse(inside, y, below);
+}
+
 }  // namespace
 
 UnaryCode FindGammaHere(UnaryOp op) {
@@ -145,6 +162,10 @@ UnaryCode FindGammaHere(UnaryOp op) {
       return Single(OFL_FN(LogGammaOf(d, x)));
     case UnaryOp::kDigamma:
       return Single(OFL_FN(DigammaOf(d, x)));
+    case UnaryOp::kNdtr:
+      return Single(OFL_FN(NdtrOf(d, x)));
+    case UnaryOp::kEntr:
+      return Single(OFL_FN(EntrOf(d, x)));
     default:
       return {};
   }

@@ -33,6 +33,7 @@ void AddDistributed(pybind11::module_& m);       // distributed.cpp
 bool AddArgumentNames(PyObject* module);  // registry.cpp
 extern PyMethodDef registry_functions[];  // registry.cpp
 extern PyMethodDef creation_functions[];  // creation.cpp
+extern PyMethodDef index_functions[];     // tensor_index.cpp
 extern PyMethodDef numpy_functions[];     // numpy.cpp
 extern PyMethodDef dlpack_functions[];    // dlpack.cpp
 extern PyMethodDef pickle_functions[];    // tensor_pickle.cpp

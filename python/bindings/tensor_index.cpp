@@ -15,6 +15,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "python/bindings/arguments.h"
+#include "python/bindings/classes.h"
 #include "python/bindings/creation.h"
 #include "python/bindings/indexing.h"
 #include "python/bindings/items.h"
@@ -220,33 +221,53 @@ bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
   return !autograd::IsLeaf(self) && base.defined() && base.IsSame(autograd::Base(view));
 }
 
-// x[i, j] = value for places that need no plan. Null without an exception where they do.
-PyObject* AssignedByAll(const Tensor& x, PyObject* index, PyObject* value) {
+// x[i, j] = value, or +=, for places of the leading dims, without a plan. Null without an exception
+// where they want one.
+PyObject* WrittenByAll(const Tensor& x, PyObject* index, const Tensor& value, bool accumulate) {
   if (!x.is_contiguous()) return nullptr;
   const TensorList places = PlacesOfAll(x, index);
   if (places.empty()) return nullptr;
-  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
-  if (!from.defined() || GlobalOf(from)) return nullptr;
-  return WithoutLock([=] {
-    StatusOr<Tensor> y = functional::IndexLeadingCopyInto(x, places, from);
+  return WithoutLock([&] {
+    StatusOr<Tensor> y = functional::IndexLeadingInto(x, places, value, accumulate);
     return y.ok() ? y : Renamed("setitem", y.status());
   });
 }
 
-// x[..., places, ...] = value without a plan; likewise.
-PyObject* AssignedAmong(const Tensor& x, PyObject* index, PyObject* value) {
+// x[..., places, ...] = value, or +=; likewise.
+PyObject* WrittenAmong(const Tensor& x, PyObject* index, const Tensor& value, bool accumulate) {
   PyObject* data = OnlyPlaces(x, index);
   if (!data || x.numel() == 0) return nullptr;
   Places places;
   if (!ReadIndex(index, &places, data)) return nullptr;
-  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
-  if (!from.defined() || GlobalOf(from)) return nullptr;
   Indexing indexing("setitem", x);
   if (!indexing.Apply(places)) return nullptr;
-  return WithoutLock([&indexing, &from, at = Unwrap(data)] {
-    StatusOr<Tensor> y = functional::IndexDimCopyInto(indexing.view(), indexing.data_dim(), at,
-                                                      from, indexing.data_source_dim());
+  return WithoutLock([&indexing, &value, accumulate, at = Unwrap(data)] {
+    StatusOr<Tensor> y = functional::IndexDimInto(indexing.view(), indexing.data_dim(), at, value,
+                                                  indexing.data_source_dim(), accumulate);
     return y.ok() ? y : Renamed("setitem", y.status());
+  });
+}
+
+// Either of them; likewise.
+PyObject* WrittenAt(const Tensor& x, PyObject* index, PyObject* value, bool accumulate) {
+  if (PlacesOfAll(x, index).empty() && !OnlyPlaces(x, index)) return nullptr;
+  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
+  if (!from.defined() || GlobalOf(from)) return nullptr;
+  PyObject* written = WrittenByAll(x, index, from, accumulate);
+  return written || PyErr_Occurred() ? written : WrittenAmong(x, index, from, accumulate);
+}
+
+// The same for index_put_, whose index is a tuple: whether it wanted no plan.
+PyObject* WriteAt(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  return Protect([&]() -> PyObject* {
+    if (nargs != 4 || !IsTensor(args[0])) {
+      PyErr_SetString(PyExc_TypeError, "_write_at() takes a tensor, an index, a value and a bool");
+      return nullptr;
+    }
+    const int accumulate = PyObject_IsTrue(args[3]);
+    if (accumulate < 0) return nullptr;
+    const PyRef same(WrittenAt(Unwrap(args[0]), args[1], args[2], accumulate != 0));
+    return !same && PyErr_Occurred() ? nullptr : PyBool_FromLong(same ? 1 : 0);
   });
 }
 
@@ -278,10 +299,9 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
       return -1;
     }
     if (HasData(index)) {
-      for (auto assigned : {&AssignedByAll, &AssignedAmong, &AssignedWhere}) {
-        PyRef same(assigned(Unwrap(self), index, value));
-        if (same || PyErr_Occurred()) return same ? 0 : -1;
-      }
+      PyRef same(WrittenAt(Unwrap(self), index, value, /*accumulate=*/false));
+      if (!same && !PyErr_Occurred()) same = PyRef(AssignedWhere(Unwrap(self), index, value));
+      if (same || PyErr_Occurred()) return same ? 0 : -1;
       PyRef none(CallIndexing("setitem", self, index, value));
       return none ? 0 : -1;
     }
@@ -332,6 +352,12 @@ PyObject* Iterate(PyObject* self) {
 }
 
 }  // namespace
+
+PyMethodDef index_functions[] = {
+    {"_write_at", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&WriteAt)), METH_FASTCALL,
+     "_write_at(tensor, index, value, accumulate)\n--\n\nWrites or adds at places that need no "
+     "plan; False where they do."},
+    {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot index_slots[] = {{Py_mp_subscript, Slot(&Subscript)},
                              {Py_mp_ass_subscript, Slot(&AssignSubscript)},

@@ -338,7 +338,9 @@ def index_put_(
 
     Of bool the sum is whether one of them holds.
     """
-    setitem(self, tuple(map(_spread, indices)), values, accumulate)
+    places = tuple(map(_spread, indices))
+    if not _ext._write_at(self, places, values, accumulate):
+        setitem(self, places, values, accumulate)
     return self
 
 

@@ -67,7 +67,15 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise _ext.ShapeError(f"cdist(): rows of shapes {list(x1.shape)} and {list(x2.shape)} do "
                               "not go together")  # fmt: skip
-    common_shape("cdist", [tuple(x1.shape[:-2]), tuple(x2.shape[:-2])])
+    direct = _is_direct(x1, x2, p, compute_mode)
+    if direct and x1.ndim == 2 and x2.ndim == 2:
+        return _distances(x1.unsqueeze(0), x2.unsqueeze(0), float(p), False).squeeze(0)
+    batch = common_shape("cdist", [tuple(x1.shape[:-2]), tuple(x2.shape[:-2])])
+    if direct:
+        count = math.prod(batch)
+        a, b = (x.expand((*batch, *x.shape[-2:])).reshape((count, *x.shape[-2:]))
+                for x in (x1, x2))  # fmt: skip
+        return _distances(a, b, float(p), False).reshape((*batch, x1.shape[-2], x2.shape[-2]))
     if p == 2 and x1.dtype == x2.dtype and x1.dtype in (_ext.float32, _ext.float64):
         least = _MODES[compute_mode]
         if x1.shape[-2] > least or x2.shape[-2] > least:
@@ -79,6 +87,23 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
     if p == math.inf and differences.requires_grad:
         return _longest(differences)
     return norm(differences, p, -1)
+
+
+_distances = _ext.op_function("distances")
+# Squares of so many differences cost no more than a product of matrices.
+_MOST_SQUARES = 64
+
+
+def _is_direct(x1: Tensor, x2: Tensor, p: float, mode: str) -> bool:
+    """Whether one op gives the distances: of floats on the CPU of which none is recorded."""
+    if p not in (0, 1, 2, math.inf) or (p == 2 and mode == "use_mm_for_euclid_dist"):
+        return False
+    if p == 2 and x1.shape[-1] > _MOST_SQUARES and mode != "donot_use_mm_for_euclid_dist":
+        return False
+    if _ext.is_grad_enabled() and (x1.requires_grad or x2.requires_grad):
+        return False
+    return all(x.is_cpu and not x.is_global and x.dtype in (_ext.float32, _ext.float64)
+               and x.dtype == x1.dtype for x in (x1, x2))  # fmt: skip
 
 
 # Products of matrices from so many rows on.

@@ -21,7 +21,7 @@ using namespace cuda;  // NOLINT: the plan's names
 
 constexpr int kResident = 6;
 // Of 16-bit elements that begin at a boundary.
-ReduceTarget Aligned(int multiprocessors) { return {2, 8, kResident, true, multiprocessors}; }
+ReduceTarget Aligned(int multiprocessors) { return {2, 8, kResident, multiprocessors, true}; }
 
 std::string ToString(const ReduceShape& s) {
   std::string text;
@@ -141,7 +141,7 @@ class Walked {
 void ExpectRight(const ReduceShape& shape, int bytes, int past, int multiprocessors) {
   const int pack = 16 / bytes;
   const ReducePlan p =
-      PlanReduce(shape, {bytes, std::min(pack, 8), kResident, past % pack == 0, multiprocessors});
+      PlanReduce(shape, {bytes, std::min(pack, 8), kResident, multiprocessors, past % pack == 0});
   std::vector<std::vector<int64_t>> slices = SlicesOf(shape);
   for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
   ASSERT_EQ(static_cast<size_t>(p.results), slices.size()) << ToString(shape);

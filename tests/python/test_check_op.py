@@ -76,6 +76,10 @@ SAMPLES = {
         ([tensor([[0], [-2]], "int64"), tensor([1, -1, 3], "int64")], [3, 4], [0, 1]),
         ([tensor([2, -3, 1], "int64")] * 5, [3, 4, 3, 5, 3], [0, 1, 2, 3, 4]),
     ],
+    "distances": [
+        (X.reshape(1, *X.shape), X[1:].reshape(1, -1, X.shape[1]), p, False)
+        for p in (0.0, 1.0, 2.0, float("inf"))
+    ] + [(X.reshape(1, *X.shape), X.reshape(1, *X.shape), 1.0, True)],
     # What they count waits for the device, which the op table's meta tensors are none of.
     "presence": [(tensor([3, 1, 3, -2], "int32"), 0, 5), (tensor([[7, 9]], "int64"), 1, 9)],
     "nonzero": [(X.relu(), int((X > 0).sum())), (X.relu(), 1)],

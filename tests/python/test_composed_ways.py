@@ -174,3 +174,54 @@ def test_areas_over_no_elements_have_the_dtype_of_others():
     assert flow.cumulative_trapezoid(none).dtype == flow.float32
     assert flow.cumulative_trapezoid(none).shape == (2, 0)
     assert flow.trapezoid(none).dtype == flow.int32 and flow.trapezoid(none).tolist() == [0, 0]
+
+
+# Panels of 64 rows; squares of up to 64 differences, sums of 128 at a time; some 65536 differences
+# for a thread.
+@pytest.mark.parametrize("p", [0, 1, 2, np.inf])
+@pytest.mark.parametrize("m, n, depth", [(1, 1, 1), (5, 63, 3), (3, 64, 65), (7, 65, 129),
+                                         (70, 130, 64), (4, 0, 3), (4, 5, 0)])  # fmt: skip
+@pytest.mark.parametrize("dtype, bound", [("float64", 1e-13), ("float32", 1e-5)])
+def test_distances_that_are_not_recorded(m, n, depth, p, dtype, bound, device):
+    rng = np.random.default_rng(5)
+    a, b = (rng.standard_normal((2, k, depth)).astype(dtype) for k in (m, n))
+    a[:1, :1], b[:1, :1] = 0.5, 0.5  # a distance of 0
+    apart = a[:, :, None].astype(float) - b[:, None]
+    want = np.linalg.norm(apart, p, -1) if depth else np.zeros((2, m, n))
+    x, y = (flow.tensor(v, device=device) for v in (a, b))
+    before = flow.get_num_threads()
+    try:
+        for threads in (1, 2):
+            flow.set_num_threads(threads)
+            for given in (x, x.transpose(1, 2).contiguous().transpose(1, 2)):
+                got = flow.cdist(given, y, p)
+                np.testing.assert_allclose(host(got), want, rtol=bound, atol=bound)
+            np.testing.assert_allclose(host(flow.cdist(x[1], y, p))[1], want[1], rtol=bound)
+            pairs = host(flow.nn.functional.pdist(y[1], p))
+            if depth:
+                own = np.linalg.norm(b[1][:, None].astype(float) - b[1], p, -1)
+                np.testing.assert_allclose(pairs, own[np.triu_indices(n, 1)], rtol=bound)
+    finally:
+        flow.set_num_threads(before)
+
+
+@pytest.mark.parametrize("p", [1, 2, np.inf])
+def test_distances_of_what_is_no_number(p, device):
+    x = flow.tensor([[1.0, float("nan"), 2.0], [0.0, 1.0, float("inf")]], device=device)
+    y = flow.tensor([[3.0, 1.0, 2.0], [0.0, 1.0, 0.0]], device=device)
+    got = host(flow.cdist(x, y, p))
+    assert np.isnan(got[0]).all() and np.isinf(got[1]).all()
+
+
+# Up to 16 numbers are compared with each of 8192 elements or more.
+@pytest.mark.parametrize("count, among", [(8191, 16), (8192, 1), (8192, 16), (8192, 17)])
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_elements_that_are_one_of_few(count, among, dtype, device):
+    rng = np.random.default_rng(6)
+    x = rng.integers(0, 40, (count, 2)).astype(dtype)
+    few = rng.integers(0, 40, among).astype(dtype)
+    if dtype == "float32":
+        x[0], few[0] = np.nan, np.nan  # which equals nothing
+    for invert in (False, True):
+        got = flow.isin(*(flow.tensor(v, device=device) for v in (x, few)), invert=invert)
+        np.testing.assert_array_equal(host(got), np.isin(x, few, invert=invert))

@@ -261,3 +261,21 @@ def test_gelu_of_float32_through_its_bit_patterns():
         close = np.abs(got - want) <= 4 * ulp(want, "float32")
     assert (close | (got == want) | (wide < -38)).all()
     assert (got[wide < -38] == 0).all()
+
+
+# From 32 elements on, 512 at a time where they are widened; as the product of a longer batch.
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [31, 32, 33, 511, 512, 513, 1030])
+def test_batches_of_dots(n, dtype):
+    a, b = (tensor(RNG.standard_normal((3, n)), dtype) for _ in range(2))
+    x, y = host(a).astype(float), host(b).astype(float)
+    bound = {"float64": 1e-14, "float32": 1e-6}.get(dtype, 1e-2)
+    close = {"rtol": bound, "atol": bound * np.sqrt(n)}
+    want = (x * y).sum(1)
+    for columns in (b.unsqueeze(2), b.T.contiguous().T.unsqueeze(2)):
+        rows = flow.bmm(a.unsqueeze(1), columns)
+        np.testing.assert_allclose(host(rows).astype(float)[:, 0, 0], want, **close)
+    added = flow.baddbmm(a[:, :1].unsqueeze(2), a.unsqueeze(1), b.unsqueeze(2))
+    np.testing.assert_allclose(host(added).astype(float)[:, 0, 0], want + x[:, 0], **close)
+    one = flow.einsum("ij,ij->i", a[1:2], b[1:2])
+    np.testing.assert_allclose(host(one).astype(float), want[1:2], **close)

@@ -26,6 +26,8 @@ LOCAL_ONLY = {
     "rand": "no tensor goes in: test_global.py makes them",
     "randn": "no tensor goes in",
     "random_bits": "no tensor goes in",
+    "randperm": "no tensor goes in",
+    "distances": "cdist and pdist call it on local tensors alone",
     "full": "no tensor goes in",
     "arange": "no tensor goes in",
 }

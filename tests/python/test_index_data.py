@@ -19,6 +19,9 @@ INDICES = {
     "empty": np.array([], np.int64),
     "second": (slice(None), [0, 3, 1]),
     "last": (..., np.array([4, 0])),
+    "second, of two dims": (slice(None), np.array([[0, 3, 1], [-1, 0, 0]])),
+    "last behind whole dims": (slice(None), slice(None), np.array([4, -5, 4])),
+    "first before whole dims": (np.array([2, 0]), slice(None)),
     "pairs": ([0, 1], [3, 2]),
     "broadcast": (np.array([[0], [2]]), np.array([1, 3, 0])),
     "apart": ([0, 2], slice(None), [1, 4]),
@@ -225,6 +228,56 @@ def test_index_functions():
     np.testing.assert_array_equal(host(first), np.take_along_axis(X, order[:1, :2], 1))
     with pytest.raises(IndexError, match=r"index_add\(\): dim 3 is out of range \[-3, 2\]"):
         x.index_add(3, places, x)
+
+
+@with_index
+def test_index_put_of_any_index(index):
+    items = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(i, np.ndarray) or i == slice(None) for i in items):
+        return  # it takes tensors, and None for a whole dim
+    places = tuple(None if isinstance(i, slice) else flow.tensor(i) for i in items)
+    value = RNG.standard_normal(X[index].shape)
+    written, added = X.copy(), X.copy()
+    written[index] = value
+    np.add.at(added, index, value)
+    x, given = flow.tensor(X), flow.tensor(value)
+    np.testing.assert_array_equal(host(x.index_put(places, given)), written)
+    np.testing.assert_allclose(host(x.index_put(places, given, accumulate=True)), added, rtol=1e-14)
+    strided = x.transpose(0, 2).contiguous().transpose(0, 2)
+    assert strided.index_put_(places, given, True) is strided
+    np.testing.assert_allclose(host(strided), added, rtol=1e-14)
+
+
+def test_places_outside_a_dim_that_is_written_to():
+    x = flow.tensor(X)
+    for index, value in ((flow.tensor([0, 3]), 1.0), ((slice(None), flow.tensor([-5])), 1.0)):
+        with pytest.raises(IndexError, match=r"setitem\(\): index (3|-5) is out of range"):
+            x[index] = value
+    with pytest.raises(IndexError, match=r"index\(\): index 4 .* for dim 1 of size 4"):
+        x[:, flow.tensor([4])]
+    with pytest.raises(IndexError, match=r"index_put_\(\): index 5 is out of range"):
+        x.index_put_((flow.tensor([0]), flow.tensor([5])), flow.tensor(1.0), accumulate=True)
+    np.testing.assert_array_equal(host(x), X)
+
+
+# Rows of up to 16 elements are summed in a copy of float32 where there are at most 4 places for
+# each; others by their places, 512 columns at a time.
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("inner", [1, 2, 16, 17, 512, 513])
+@pytest.mark.parametrize(("size", "count"), [(5, 3), (12, 3), (13, 3), (3, 700)])
+def test_sums_of_16_bits_are_those_of_float32_rounded_once(size, count, inner, dtype):
+    kind = getattr(flow, dtype)
+    x = flow.tensor(RNG.standard_normal((2, size, inner))).to(kind)
+    rows = flow.tensor(RNG.standard_normal((2, count, inner))).to(kind)
+    index = flow.tensor(RNG.integers(-size, size, count))
+    for given in (rows, rows.transpose(1, 2).contiguous().transpose(1, 2)):
+        got = x.index_add(1, index, given, alpha=0.5)
+        wide = x.float().index_add(1, index, given.float(), alpha=0.5)
+        np.testing.assert_array_equal(host(got), host(wide.to(kind)))
+    line = flow.tensor(RNG.integers(0, size, count))
+    got = x[0, :, 0].scatter_add(0, line, rows[0, :, 0])
+    wide = x[0, :, 0].float().scatter_add(0, line, rows[0, :, 0].float())
+    np.testing.assert_array_equal(host(got), host(wide.to(kind)))
 
 
 def test_where_of_a_condition_alone():

@@ -171,6 +171,26 @@ def test_integers_permutations_and_fills(device):
     assert set(values.random_(5, 7).tolist()) == {5, 6}
 
 
+# Bins of 16 slots for 8 keys each on average; parts from 2^16 on, of which two threads take each
+# their own. Of a million keys some 100 pairs share their first 32 bits.
+@pytest.mark.parametrize("n", [1, 2, 8, 9, 16, 17, 31, 32, 33, 1000, 1025, 1 << 16, (1 << 16) + 1,
+                               300_001, 1_000_000])  # fmt: skip
+def test_a_permutation_is_the_order_of_uniforms_of_float64(n, device):
+    def generator():
+        return flow.Generator(device=device).manual_seed(n)
+
+    keys = flow.rand(n, dtype=flow.float64, device=device, generator=generator())
+    expected = np.argsort(host(keys), kind="stable")
+    before = flow.get_num_threads()
+    try:
+        for threads in (1, 2):
+            flow.set_num_threads(threads)
+            order = flow.randperm(n, device=device, generator=generator())
+            assert order.dtype == flow.int64 and np.array_equal(host(order), expected)
+    finally:
+        flow.set_num_threads(before)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_dropout(dtype, device):
     flow.manual_seed(0)

@@ -53,20 +53,18 @@ struct ReduceWalk {
   }
 };
 
-// What every thread reads comes first, and near to each other: a kernel begins with waiting for it.
 struct ReducePlan {
   int lanes = 1, lanes_log2 = 0;  // of a team, or along the columns; powers of two
   int width = 1;                  // columns of a thread
   bool columns = false;
   bool packed = false;    // rows: all packs are whole
   bool together = false;  // columns: a batch of places is so many steps of the innermost dim
-  int64_t results = 1;
-  int64_t axis = 1;   // elements of a result
-  int64_t units = 0;  // of a result: packs, or places
-  Divisor chunks;     // of a result
-  Divisor tiles;      // of the columns
-  Divisor length;     // elements of a row, or columns
-  int64_t step = 0;   // from one unit of a thread to the next; columns: from one batch
+  int64_t results = 1, axis = 1;  // axis: elements of a result
+  int64_t units = 0;              // of a result: packs, or places
+  Divisor chunks;                 // of a result
+  Divisor tiles;                  // of the columns
+  Divisor length;                 // elements of a row, or columns
+  int64_t step = 0;               // from one unit of a thread to the next; columns: from one batch
   int64_t step_rows = 0, step_packs = 0;  // rows: the same in rows, and in packs of a row
   Divisor packs;                          // of a row, as many as it may touch
   int64_t column_y = 1;                   // from one column's result to the next
@@ -221,10 +219,8 @@ inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int64_t w
 // What a plan is for: an element's bytes; columns that a thread takes where all of a row's packs
 // are whole ones; blocks of a multiprocessor; `aligned`: x begins at a boundary of 16 bytes.
 struct ReduceTarget {
-  int bytes, width, resident;
+  int bytes, width, resident, multiprocessors;
   bool aligned;
-  int multiprocessors;
-
   int pack() const { return 16 / bytes; }
   int64_t wave() const { return int64_t{resident} * multiprocessors; }
 };
@@ -247,9 +243,8 @@ inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
   } else {
     p->lanes = P::kThreads;
   }
-  const bool whole_block = p->lanes == P::kThreads;
-  CutIntoChunks(p, whole_block ? p->results : INT64_MAX, int64_t{P::kThreads} * P::kBatch,
-                target.wave());
+  const int64_t tasks = p->lanes == P::kThreads ? p->results : INT64_MAX;
+  CutIntoChunks(p, tasks, int64_t{P::kThreads} * P::kBatch, target.wave());
   p->step = p->step_packs = p->lanes * p->chunks.value;
   if (p->rest.count > 1 && p->packs.value > 0) {
     p->step_rows = p->step / p->packs.value;
@@ -271,9 +266,9 @@ inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
 
 inline ReducePlan PlanReduce(const ReduceShape& shape, const ReduceTarget& target) {
   const int pack = target.pack(), width = target.width;
+  ReducePlan p;
   ReduceDim dims[kMaxReduceDims];
   const int n = SortReduceDims(shape, dims);
-  ReducePlan p;
   p.axis = ElementsOfResult(shape);
   for (int d = 0; d < shape.ndim; ++d) p.results *= shape.reduced[d] ? 1 : shape.sizes[d];
   if (p.axis == 0) {  // the results lie densely, and nothing is read

@@ -345,8 +345,8 @@ constexpr int ColumnPack() {
 
 template <class In, class R>
 ReducePlan PlanOf(const ReduceShape& shape, bool aligned, const DeviceLimits& limits) {
-  return PlanReduce(shape, {sizeof(In), ColumnPack<In, typename R::State>(), R::kResident, aligned,
-                            limits.multiprocessors});
+  return PlanReduce(shape, {sizeof(In), ColumnPack<In, typename R::State>(), R::kResident,
+                            limits.multiprocessors, aligned});
 }
 
 // The most of what x at a boundary and x between two need.
