@@ -21,7 +21,7 @@
 namespace oneflow_lite {
 
 const char* Name(CollectiveReduce reduce) {
-  constexpr const char* kNames[] = {"sum", "prod", "max", "min"};
+  constexpr const char* kNames[] = {"sum", "prod", "max", "min", "mean"};
   return kNames[static_cast<int>(reduce)];
 }
 
@@ -115,8 +115,12 @@ Status Communicator::CheckCounts(const char* op, Counts counts) const {
   return OkStatus();
 }
 
-Status Communicator::CheckReduce(const char* op, DType dtype,
+Status Communicator::CheckReduce(const char* op, DType dtype, CollectiveReduce reduce,
                                  std::optional<DType> reduce_dtype) const {
+  if (reduce == CollectiveReduce::kMean && !IsFloating(dtype)) {
+    return Error(ErrorKind::kDType, op, "(): the mean of ", Name(dtype),
+                 " is not of that dtype; convert to a floating dtype before");
+  }
   if (const Status s = CheckReducible(dtype); !s.ok()) {
     return Error(KindOf(s), op, "(): ", s.message());
   }
@@ -264,7 +268,7 @@ Status Communicator::AllReduce(Stream& stream, const void* in, void* out, int64_
                                DType dtype, CollectiveReduce reduce,
                                std::optional<DType> reduce_dtype) {
   OFL_RETURN_IF_ERROR(CheckStream("all_reduce", stream));
-  OFL_RETURN_IF_ERROR(CheckReduce("all_reduce", dtype, reduce_dtype));
+  OFL_RETURN_IF_ERROR(CheckReduce("all_reduce", dtype, reduce, reduce_dtype));
   if (count < 0) return Error(ErrorKind::kValue, "all_reduce(): the count is ", count);
   if (count > 0 && (!in || !out)) return NullPointer("all_reduce", in ? "out" : "in");
   const Call call{.op = "all_reduce",
@@ -294,7 +298,7 @@ Status Communicator::ReduceScatter(Stream& stream, const void* in, void* out, Co
                                    std::optional<DType> reduce_dtype) {
   OFL_RETURN_IF_ERROR(CheckStream("reduce_scatter", stream));
   OFL_RETURN_IF_ERROR(CheckCounts("reduce_scatter", counts));
-  OFL_RETURN_IF_ERROR(CheckReduce("reduce_scatter", dtype, reduce_dtype));
+  OFL_RETURN_IF_ERROR(CheckReduce("reduce_scatter", dtype, reduce, reduce_dtype));
   if (Sum(counts) > 0 && !in) return NullPointer("reduce_scatter", "in");
   if (counts[rank_] > 0 && !out) return NullPointer("reduce_scatter", "out");
   const Call call{.op = "reduce_scatter",

@@ -29,8 +29,10 @@
 namespace oneflow_lite {
 
 // How elements of several ranks become one. Integers wrap; bool: sum and max are "or", product and
-// min are "and". NaN wins over numbers in max and min on the CPU.
-enum class CollectiveReduce : uint8_t { kSum, kProd, kMax, kMin };
+// min are "and". NaN wins over numbers in max and min on the CPU. kMean is of floats only: the CPU
+// divides the sum by the number of members and then rounds; NCCL multiplies each member's elements
+// by its reciprocal, both rounded to the dtype, and then sums.
+enum class CollectiveReduce : uint8_t { kSum, kProd, kMax, kMin, kMean };
 // "sum"
 OFL_API const char* Name(CollectiveReduce reduce);
 
@@ -147,7 +149,8 @@ class OFL_API Communicator {
   Status Run(Stream& stream, const Call& call, F&& engine);
   Status CheckStream(const char* op, const Stream& stream) const;
   Status CheckCounts(const char* op, Counts counts) const;
-  Status CheckReduce(const char* op, DType dtype, std::optional<DType> reduce_dtype) const;
+  Status CheckReduce(const char* op, DType dtype, CollectiveReduce reduce,
+                     std::optional<DType> reduce_dtype) const;
   Status CheckPeer(const char* op, const char* argument, int peer) const;
   Status CheckAgreement(const Call& call);
   Status CheckTransfers(absl::Span<const Transfer> transfers);

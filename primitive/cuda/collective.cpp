@@ -60,6 +60,8 @@ NcclOp OpOf(DType dtype, CollectiveReduce reduce) {
       return is_bool ? NcclOp::kMin : NcclOp::kProd;
     case CollectiveReduce::kMax:
       return NcclOp::kMax;
+    case CollectiveReduce::kMean:
+      return NcclOp::kAvg;
     default:
       return NcclOp::kMin;
   }
