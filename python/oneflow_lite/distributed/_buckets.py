@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.distributed._lane import Lane
-from oneflow_lite.distributed._world import Group
+from oneflow_lite.distributed._world import Group, ReduceOp
 
 if TYPE_CHECKING:
     from oneflow_lite import Tensor
 
 _C = _ext._C
-_SUM = 0
+_MEAN = ReduceOp.AVG.value
 
 
 class Bucket:
@@ -66,8 +66,8 @@ def buckets_of(params: Sequence[Tensor], capacity: float) -> list[Bucket]:
 class _AllReduce:
     """One bucket on its way: every rank gets the mean, in ``.grad``."""
 
-    def __init__(self, bucket: Bucket, group: Group) -> None:
-        self._bucket, self._group = bucket, group
+    def __init__(self, bucket: Bucket, _: Group) -> None:
+        self._bucket = bucket
         self._missing = [i for i, p in enumerate(bucket.params) if p.grad is None]
         self._flat = _C.cat([*bucket.gradients(), bucket.flags()])
         begin = 0
@@ -81,10 +81,9 @@ class _AllReduce:
         self._flags = self._flat[begin:]
 
     def run(self, communicator: Any) -> None:
-        communicator.all_reduce(self._flat, self._flat, _SUM, None)
+        communicator.all_reduce(self._flat, self._flat, _MEAN, None)
 
     def end(self) -> None:
-        self._flat.div_(self._group.size)
         if self._missing:
             had = (self._flags > 0).tolist()
             for i in self._missing:
