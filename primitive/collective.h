@@ -66,6 +66,13 @@ class OFL_API Communicator {
   Status AllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
                    CollectiveReduce reduce = CollectiveReduce::kSum,
                    std::optional<DType> reduce_dtype = {});
+  // The same of several ranges, each in place; one collective, and on CUDA one launch.
+  struct Range {
+    void* data;
+    int64_t count;
+  };
+  Status AllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                         CollectiveReduce reduce = CollectiveReduce::kSum);
   // out = counts[0] elements of member 0, then counts[1] of member 1, ...; `in` has counts[rank()]
   // and may be their place in out.
   Status AllGather(Stream& stream, const void* in, void* out, Counts counts, DType dtype);
@@ -117,6 +124,9 @@ class OFL_API Communicator {
   // absl::DeadlineExceededError, a lost or ended connection absl::UnavailableError.
   virtual Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
                              CollectiveReduce reduce, DType reduce_dtype) = 0;
+  // No range is empty.
+  virtual Status DoAllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                                   CollectiveReduce reduce);
   virtual Status DoAllGather(Stream& stream, const void* in, void* out, Counts counts,
                              DType dtype) = 0;
   virtual Status DoReduceScatter(Stream& stream, const void* in, void* out, Counts counts,

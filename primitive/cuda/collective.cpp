@@ -198,6 +198,21 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
+  Status DoAllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                           CollectiveReduce reduce) override {
+    return Grouped(stream, "all_reduce", [&](cudaStream_t s) {
+      NcclResult result = NcclResult::kSuccess;
+      for (const Range& r : ranges) {
+        int64_t count = r.count;
+        const NcclType type = TypeToMove(dtype, &count);
+        result = nccl_.AllReduce(r.data, r.data, static_cast<size_t>(count), type,
+                                 OpOf(dtype, reduce), comm_, s);
+        if (result != NcclResult::kSuccess) break;
+      }
+      return result;
+    });
+  }
+
   Status DoReduceScatter(Stream& stream, const void* in, void* out, Counts counts, DType dtype,
                          CollectiveReduce reduce, DType reduce_dtype) override {
     if (reduce_dtype != dtype) {

@@ -69,6 +69,25 @@ void AllReduce(Communicator& c, const py::object& in, const py::object& out, int
   });
 }
 
+// Each in place, in one collective.
+void AllReduceTogether(Communicator& c, const std::vector<py::object>& tensors, int op) {
+  std::vector<Tensor> held;
+  std::vector<Communicator::Range> ranges;
+  for (const py::object& o : tensors) {
+    const Tensor& t = held.emplace_back(DenseOf(o));
+    if (t.dtype() != held[0].dtype() || t.device() != held[0].device()) {
+      throw py::value_error("tensors of one dtype and device are wanted");
+    }
+    t.storage()->BumpVersion();
+    ranges.push_back({t.data(), t.numel()});
+  }
+  if (held.empty()) throw py::value_error("a tensor is wanted");
+  Unlocked([&] {
+    return c.AllReduceRanges(StreamOf(held[0]), ranges, held[0].dtype(),
+                             static_cast<CollectiveReduce>(op));
+  });
+}
+
 void AllGather(Communicator& c, const py::object& in, const py::object& out, const Sizes& counts) {
   const Tensor x = DenseOf(in), y = DenseOf(out);
   y.storage()->BumpVersion();
@@ -178,6 +197,7 @@ void AddDistributed(py::module_& m) {
       .def_property_readonly("rank", &Communicator::rank)
       .def_property_readonly("size", &Communicator::size)
       .def("all_reduce", &AllReduce)
+      .def("all_reduce_together", &AllReduceTogether, py::arg("tensors"), py::arg("op"))
       .def("all_gather", &AllGather)
       .def("reduce_scatter", &ReduceScatter)
       .def("all_to_all", &AllToAll)

@@ -150,6 +150,12 @@ void CommunicateOn(Communicator& c, int64_t count) {
           .ok());
   for (int64_t i = 0; i < count; ++i) ASSERT_EQ(y[i], kSum / kRanks * static_cast<float>(i % 7));
 
+  std::vector<float> z = x, flag = {static_cast<float>(rank)};
+  const Communicator::Range ranges[] = {{z.data(), count}, {nullptr, 0}, {flag.data(), 1}};
+  ASSERT_TRUE(c.AllReduceRanges(stream, ranges, DType::kFloat32, CollectiveReduce::kMean).ok());
+  ASSERT_EQ(z, y);
+  ASSERT_EQ(flag[0], 1.0f);  // of 0, 1, 2
+
   std::vector<int64_t> counts(kRanks, count);
   counts[1] = 0;
   counts[2] = count + 1;
@@ -224,6 +230,10 @@ TEST(Rank, RefusesTheMeanOfIntegers) {
   EXPECT_THAT(
       std::string(c->ReduceScatter(CpuStream(), x, x, counts, DType::kInt32, kMean).message()),
       HasSubstr("reduce_scatter(): the mean of int32 is not of that dtype"));
+  const Communicator::Range range = {x, 3};
+  EXPECT_THAT(
+      std::string(c->AllReduceRanges(CpuStream(), {&range, 1}, DType::kInt32, kMean).message()),
+      HasSubstr("all_reduce(): the mean of int32 is not of that dtype"));
   CommunicateOn(*c, 10);  // the ranks go on
 }
 
