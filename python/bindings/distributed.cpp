@@ -5,6 +5,8 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/world.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/global.h"
 #include "primitive/collective.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
@@ -86,6 +88,16 @@ void AllReduceTogether(Communicator& c, const std::vector<py::object>& tensors, 
     return c.AllReduceRanges(StreamOf(held[0]), ranges, held[0].dtype(),
                              static_cast<CollectiveReduce>(op));
   });
+}
+
+// Whether .grad may be changed in place without anybody's seeing it but through .grad.
+bool HasGradOfItsOwn(const py::object& o) {
+  const Tensor& t = TensorOf(o);
+  const Tensor grad = autograd::Grad(t);
+  // One reference is here, one in the slot; an object of Python's would be a third.
+  return grad.defined() && !autograd::RequiresGrad(grad) && !GlobalOf(grad) &&
+         grad.is_contiguous() && grad.impl()->use_count() == 2 &&
+         grad.storage()->use_count() == 1 && grad.storage()->owns_memory();
 }
 
 void AllGather(Communicator& c, const py::object& in, const py::object& out, const Sizes& counts) {
@@ -187,6 +199,8 @@ void AddDistributed(py::module_& m) {
   });
   m.def("distributed_communicator", &Connect, py::arg("device"), py::arg("ranks"),
         py::arg("lane") = 0);
+
+  m.def("_has_grad_of_its_own", &HasGradOfItsOwn, py::arg("tensor"));
 
   py::class_<Communicator, SharedCommunicator>(m, "Communicator",
                                                "Collectives over an ordered list of ranks.")
