@@ -21,7 +21,7 @@
 namespace oneflow_lite {
 
 const char* Name(CollectiveReduce reduce) {
-  constexpr const char* kNames[] = {"sum", "prod", "max", "min"};
+  constexpr const char* kNames[] = {"sum", "prod", "max", "min", "mean"};
   return kNames[static_cast<int>(reduce)];
 }
 
@@ -57,6 +57,7 @@ struct Communicator::Call {
   DType dtype = DType::kUInt8;
   int64_t count = -1;
   Counts counts = {};
+  Counts ranges = {};  // of `count` elements in all
   std::optional<CollectiveReduce> reduce = {};
   std::optional<DType> reduce_dtype = {};
   std::optional<int> root = {};
@@ -75,7 +76,9 @@ struct Communicator::Call {
   std::string Describe() const {
     std::string text = op;
     if (reduce) absl::StrAppend(&text, "(", Name(*reduce), ")");
-    if (!counts.empty()) {
+    if (!ranges.empty()) {
+      absl::StrAppend(&text, " of ", absl::StrJoin(ranges, " + "), " ", Name(dtype));
+    } else if (!counts.empty()) {
       absl::StrAppend(&text, " of [", absl::StrJoin(counts, ", "), "] ", Name(dtype));
     } else if (count >= 0) {
       absl::StrAppend(&text, " of ", count, " ", Name(dtype));
@@ -115,8 +118,12 @@ Status Communicator::CheckCounts(const char* op, Counts counts) const {
   return OkStatus();
 }
 
-Status Communicator::CheckReduce(const char* op, DType dtype,
+Status Communicator::CheckReduce(const char* op, DType dtype, CollectiveReduce reduce,
                                  std::optional<DType> reduce_dtype) const {
+  if (reduce == CollectiveReduce::kMean && !IsFloating(dtype)) {
+    return Error(ErrorKind::kDType, op, "(): the mean of ", Name(dtype),
+                 " is not of that dtype; convert to a floating dtype before");
+  }
   if (const Status s = CheckReducible(dtype); !s.ok()) {
     return Error(KindOf(s), op, "(): ", s.message());
   }
@@ -264,7 +271,7 @@ Status Communicator::AllReduce(Stream& stream, const void* in, void* out, int64_
                                DType dtype, CollectiveReduce reduce,
                                std::optional<DType> reduce_dtype) {
   OFL_RETURN_IF_ERROR(CheckStream("all_reduce", stream));
-  OFL_RETURN_IF_ERROR(CheckReduce("all_reduce", dtype, reduce_dtype));
+  OFL_RETURN_IF_ERROR(CheckReduce("all_reduce", dtype, reduce, reduce_dtype));
   if (count < 0) return Error(ErrorKind::kValue, "all_reduce(): the count is ", count);
   if (count > 0 && (!in || !out)) return NullPointer("all_reduce", in ? "out" : "in");
   const Call call{.op = "all_reduce",
@@ -275,6 +282,33 @@ Status Communicator::AllReduce(Stream& stream, const void* in, void* out, int64_
   return Run(stream, call, [&] {
     if (count == 0) return OkStatus();
     return DoAllReduce(stream, in, out, count, dtype, reduce, reduce_dtype.value_or(dtype));
+  });
+}
+
+Status Communicator::DoAllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                                       CollectiveReduce reduce) {
+  for (const Range& r : ranges) {
+    OFL_RETURN_IF_ERROR(DoAllReduce(stream, r.data, r.data, r.count, dtype, reduce, dtype));
+  }
+  return OkStatus();
+}
+
+Status Communicator::AllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                                     CollectiveReduce reduce) {
+  OFL_RETURN_IF_ERROR(CheckStream("all_reduce", stream));
+  OFL_RETURN_IF_ERROR(CheckReduce("all_reduce", dtype, reduce, {}));
+  std::vector<int64_t> counts;
+  std::vector<Range> filled;
+  for (const Range& r : ranges) {
+    if (r.count < 0) return Error(ErrorKind::kValue, "all_reduce(): the count is ", r.count);
+    if (r.count > 0 && !r.data) return NullPointer("all_reduce", "a range");
+    counts.push_back(r.count);
+    if (r.count > 0) filled.push_back(r);
+  }
+  const Call call{
+      .op = "all_reduce", .dtype = dtype, .count = Sum(counts), .ranges = counts, .reduce = reduce};
+  return Run(stream, call, [&] {
+    return filled.empty() ? OkStatus() : DoAllReduceRanges(stream, filled, dtype, reduce);
   });
 }
 
@@ -294,7 +328,7 @@ Status Communicator::ReduceScatter(Stream& stream, const void* in, void* out, Co
                                    std::optional<DType> reduce_dtype) {
   OFL_RETURN_IF_ERROR(CheckStream("reduce_scatter", stream));
   OFL_RETURN_IF_ERROR(CheckCounts("reduce_scatter", counts));
-  OFL_RETURN_IF_ERROR(CheckReduce("reduce_scatter", dtype, reduce_dtype));
+  OFL_RETURN_IF_ERROR(CheckReduce("reduce_scatter", dtype, reduce, reduce_dtype));
   if (Sum(counts) > 0 && !in) return NullPointer("reduce_scatter", "in");
   if (counts[rank_] > 0 && !out) return NullPointer("reduce_scatter", "out");
   const Call call{.op = "reduce_scatter",

@@ -29,8 +29,10 @@
 namespace oneflow_lite {
 
 // How elements of several ranks become one. Integers wrap; bool: sum and max are "or", product and
-// min are "and". NaN wins over numbers in max and min on the CPU.
-enum class CollectiveReduce : uint8_t { kSum, kProd, kMax, kMin };
+// min are "and". NaN wins over numbers in max and min on the CPU. kMean is of floats only: the CPU
+// divides the sum by the number of members and then rounds; NCCL multiplies each member's elements
+// by its reciprocal, both rounded to the dtype, and then sums.
+enum class CollectiveReduce : uint8_t { kSum, kProd, kMax, kMin, kMean };
 // "sum"
 OFL_API const char* Name(CollectiveReduce reduce);
 
@@ -64,6 +66,13 @@ class OFL_API Communicator {
   Status AllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
                    CollectiveReduce reduce = CollectiveReduce::kSum,
                    std::optional<DType> reduce_dtype = {});
+  // The same of several ranges, each in place; one collective, and on CUDA one launch.
+  struct Range {
+    void* data;
+    int64_t count;
+  };
+  Status AllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                         CollectiveReduce reduce = CollectiveReduce::kSum);
   // out = counts[0] elements of member 0, then counts[1] of member 1, ...; `in` has counts[rank()]
   // and may be their place in out.
   Status AllGather(Stream& stream, const void* in, void* out, Counts counts, DType dtype);
@@ -115,6 +124,9 @@ class OFL_API Communicator {
   // absl::DeadlineExceededError, a lost or ended connection absl::UnavailableError.
   virtual Status DoAllReduce(Stream& stream, const void* in, void* out, int64_t count, DType dtype,
                              CollectiveReduce reduce, DType reduce_dtype) = 0;
+  // No range is empty.
+  virtual Status DoAllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                                   CollectiveReduce reduce);
   virtual Status DoAllGather(Stream& stream, const void* in, void* out, Counts counts,
                              DType dtype) = 0;
   virtual Status DoReduceScatter(Stream& stream, const void* in, void* out, Counts counts,
@@ -147,7 +159,8 @@ class OFL_API Communicator {
   Status Run(Stream& stream, const Call& call, F&& engine);
   Status CheckStream(const char* op, const Stream& stream) const;
   Status CheckCounts(const char* op, Counts counts) const;
-  Status CheckReduce(const char* op, DType dtype, std::optional<DType> reduce_dtype) const;
+  Status CheckReduce(const char* op, DType dtype, CollectiveReduce reduce,
+                     std::optional<DType> reduce_dtype) const;
   Status CheckPeer(const char* op, const char* argument, int peer) const;
   Status CheckAgreement(const Call& call);
   Status CheckTransfers(absl::Span<const Transfer> transfers);

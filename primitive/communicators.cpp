@@ -23,6 +23,9 @@ class LoneCommunicator final : public Communicator {
                      CollectiveReduce, DType) override {
     return CopyDense(stream, in, out, count, dtype);
   }
+  Status DoAllReduceRanges(Stream&, absl::Span<const Range>, DType, CollectiveReduce) override {
+    return OkStatus();
+  }
   Status DoAllGather(Stream& stream, const void* in, void* out, Counts counts,
                      DType dtype) override {
     return CopyDense(stream, in, out, counts[0], dtype);

@@ -180,7 +180,10 @@ class Pass {
     TensorList results;
     if (run && any) {
       OFL_ASSIGN_OR_RETURN(results, RunBackward(*node, grads));
-      if (leaf.defined()) OFL_RETURN_IF_ERROR(RunPostHooks(leaf));
+      if (leaf.defined()) {
+        grads.clear();  // a hook may find that .grad is all that holds the gradient
+        OFL_RETURN_IF_ERROR(RunPostHooks(leaf));
+      }
     }
     grads.clear();
     for (size_t i = 0; i < node->edges.size(); ++i) {

@@ -60,6 +60,8 @@ NcclOp OpOf(DType dtype, CollectiveReduce reduce) {
       return is_bool ? NcclOp::kMin : NcclOp::kProd;
     case CollectiveReduce::kMax:
       return NcclOp::kMax;
+    case CollectiveReduce::kMean:
+      return NcclOp::kAvg;
     default:
       return NcclOp::kMin;
   }
@@ -193,6 +195,21 @@ class NcclCommunicator final : public Communicator {
       const NcclType type = TypeToMove(dtype, &count);
       return nccl_.AllReduce(in, out, static_cast<size_t>(count), type, OpOf(dtype, reduce), comm_,
                              s);
+    });
+  }
+
+  Status DoAllReduceRanges(Stream& stream, absl::Span<const Range> ranges, DType dtype,
+                           CollectiveReduce reduce) override {
+    return Grouped(stream, "all_reduce", [&](cudaStream_t s) {
+      NcclResult result = NcclResult::kSuccess;
+      for (const Range& r : ranges) {
+        int64_t count = r.count;
+        const NcclType type = TypeToMove(dtype, &count);
+        result = nccl_.AllReduce(r.data, r.data, static_cast<size_t>(count), type,
+                                 OpOf(dtype, reduce), comm_, s);
+        if (result != NcclResult::kSuccess) break;
+      }
+      return result;
     });
   }
 

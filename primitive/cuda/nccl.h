@@ -33,7 +33,7 @@ enum class NcclType : int {
   kFloat64 = 8,
   kBfloat16 = 9,
 };
-enum class NcclOp : int { kSum = 0, kProd = 1, kMax = 2, kMin = 3 };
+enum class NcclOp : int { kSum = 0, kProd = 1, kMax = 2, kMin = 3, kAvg = 4 };  // kAvg: since 2.10
 
 // The functions we call, under their names without the prefix.
 struct Nccl {

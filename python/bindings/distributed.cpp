@@ -5,6 +5,8 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/world.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/global.h"
 #include "primitive/collective.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
@@ -67,6 +69,35 @@ void AllReduce(Communicator& c, const py::object& in, const py::object& out, int
     return c.AllReduce(StreamOf(x), x.data(), y.data(), x.numel(), x.dtype(),
                        static_cast<CollectiveReduce>(op), dtype);
   });
+}
+
+// Each in place, in one collective.
+void AllReduceTogether(Communicator& c, const std::vector<py::object>& tensors, int op) {
+  std::vector<Tensor> held;
+  std::vector<Communicator::Range> ranges;
+  for (const py::object& o : tensors) {
+    const Tensor& t = held.emplace_back(DenseOf(o));
+    if (t.dtype() != held[0].dtype() || t.device() != held[0].device()) {
+      throw py::value_error("tensors of one dtype and device are wanted");
+    }
+    t.storage()->BumpVersion();
+    ranges.push_back({t.data(), t.numel()});
+  }
+  if (held.empty()) throw py::value_error("a tensor is wanted");
+  Unlocked([&] {
+    return c.AllReduceRanges(StreamOf(held[0]), ranges, held[0].dtype(),
+                             static_cast<CollectiveReduce>(op));
+  });
+}
+
+// Whether .grad may be changed in place without anybody's seeing it but through .grad.
+bool HasGradOfItsOwn(const py::object& o) {
+  const Tensor& t = TensorOf(o);
+  const Tensor grad = autograd::Grad(t);
+  // One reference is here, one in the slot; an object of Python's would be a third.
+  return grad.defined() && !autograd::RequiresGrad(grad) && !GlobalOf(grad) &&
+         grad.is_contiguous() && grad.impl()->use_count() == 2 &&
+         grad.storage()->use_count() == 1 && grad.storage()->owns_memory();
 }
 
 void AllGather(Communicator& c, const py::object& in, const py::object& out, const Sizes& counts) {
@@ -169,6 +200,8 @@ void AddDistributed(py::module_& m) {
   m.def("distributed_communicator", &Connect, py::arg("device"), py::arg("ranks"),
         py::arg("lane") = 0);
 
+  m.def("_has_grad_of_its_own", &HasGradOfItsOwn, py::arg("tensor"));
+
   py::class_<Communicator, SharedCommunicator>(m, "Communicator",
                                                "Collectives over an ordered list of ranks.")
       .def_property_readonly("ranks",
@@ -178,6 +211,7 @@ void AddDistributed(py::module_& m) {
       .def_property_readonly("rank", &Communicator::rank)
       .def_property_readonly("size", &Communicator::size)
       .def("all_reduce", &AllReduce)
+      .def("all_reduce_together", &AllReduceTogether, py::arg("tensors"), py::arg("op"))
       .def("all_gather", &AllGather)
       .def("reduce_scatter", &ReduceScatter)
       .def("all_to_all", &AllToAll)

@@ -105,6 +105,9 @@ void ExpectCodes(const std::string& test, const char* timeout, std::vector<int> 
 TEST(CollectiveRanksTest, TwoThreadsOfEachCommunicateAtOnce) {
   ExpectCodes("CommunicatesOnTwoLanes", "120", {0, 0, 0});
 }
+TEST(CollectiveRanksTest, TheMeanOfIntegersIsRefused) {
+  ExpectCodes("RefusesTheMeanOfIntegers", "120", {0, 0, 0});
+}
 TEST(CollectiveRanksTest, OneThatIsKilledEndsTheOthers) {
   ExpectCodes("IsKilled", "120", {0, -SIGKILL, 0});
 }
@@ -142,6 +145,16 @@ void CommunicateOn(Communicator& c, int64_t count) {
   std::vector<float> x = Filled(count, rank), y(x.size());
   ASSERT_TRUE(c.AllReduce(stream, x.data(), y.data(), count, DType::kFloat32).ok());
   for (int64_t i = 0; i < count; ++i) ASSERT_EQ(y[i], kSum * static_cast<float>(i % 7));
+  ASSERT_TRUE(
+      c.AllReduce(stream, x.data(), y.data(), count, DType::kFloat32, CollectiveReduce::kMean)
+          .ok());
+  for (int64_t i = 0; i < count; ++i) ASSERT_EQ(y[i], kSum / kRanks * static_cast<float>(i % 7));
+
+  std::vector<float> z = x, flag = {static_cast<float>(rank)};
+  const Communicator::Range ranges[] = {{z.data(), count}, {nullptr, 0}, {flag.data(), 1}};
+  ASSERT_TRUE(c.AllReduceRanges(stream, ranges, DType::kFloat32, CollectiveReduce::kMean).ok());
+  ASSERT_EQ(z, y);
+  ASSERT_EQ(flag[0], 1.0f);  // of 0, 1, 2
 
   std::vector<int64_t> counts(kRanks, count);
   counts[1] = 0;
@@ -201,6 +214,27 @@ TEST(Rank, CommunicatesOnTwoLanes) {
   });
   for (const int64_t count : {10, 3000, 100000}) CommunicateOn(*main_lane, count);
   beside.join();
+}
+
+TEST(Rank, RefusesTheMeanOfIntegers) {
+  if (!IsRank()) GTEST_SKIP() << "one of several processes";
+  const auto c = Connect(0);
+  const std::vector<int64_t> counts(kRanks, 1);
+  int32_t x[kRanks] = {1, 2, 3};
+  bool b = true;
+  constexpr auto kMean = CollectiveReduce::kMean;
+  EXPECT_THAT(std::string(c->AllReduce(CpuStream(), x, x, 3, DType::kInt32, kMean).message()),
+              HasSubstr("all_reduce(): the mean of int32 is not of that dtype"));
+  EXPECT_THAT(std::string(c->AllReduce(CpuStream(), &b, &b, 1, DType::kBool, kMean).message()),
+              HasSubstr("all_reduce(): the mean of bool is not of that dtype"));
+  EXPECT_THAT(
+      std::string(c->ReduceScatter(CpuStream(), x, x, counts, DType::kInt32, kMean).message()),
+      HasSubstr("reduce_scatter(): the mean of int32 is not of that dtype"));
+  const Communicator::Range range = {x, 3};
+  EXPECT_THAT(
+      std::string(c->AllReduceRanges(CpuStream(), {&range, 1}, DType::kInt32, kMean).message()),
+      HasSubstr("all_reduce(): the mean of int32 is not of that dtype"));
+  CommunicateOn(*c, 10);  // the ranks go on
 }
 
 TEST(Rank, IsKilled) {

@@ -143,16 +143,71 @@ def nan_stays_in_max_and_min():
 
 
 @case
-def average():
-    x = full([4], float(rank()))
-    dist.all_reduce(x, dist.ReduceOp.AVG)
-    np.testing.assert_allclose(bits(x), (size() - 1) / 2)
-    try:
-        dist.all_reduce(ones(3, dtype=flow.int32), "avg")
-    except ValueError as e:
-        assert "average" in str(e)
-    else:
-        raise AssertionError("no error")
+def means_of_every_floating_dtype():
+    """Over all ranks, and over three, a number whose reciprocal has no end in binary."""
+    for dtype in WHOLE:
+        wide = flow.float64 if dtype == "float64" else flow.float32
+        for members in (list(range(size())), list(range(min(size(), 3)))[::-1]):
+            group = dist.new_group(members)
+            if group.rank < 0:
+                continue
+            for count in (0, 1, 5, 9001):
+                xs = [held(r, count, dtype) for r in members]
+                total = functools.reduce(flow.add, [x.to(wide) for x in xs])
+                want = (total / len(xs)).to(xs[0].dtype)
+                scale = np.abs([number(x) for x in xs]).sum(0).max(initial=0)
+                for op in ("mean", "avg", dist.ReduceOp.AVG):
+                    x = held(rank(), count, dtype)
+                    dist.all_reduce(x, op, group, reduce_dtype=wide)
+                    close(x, number(want), dtype, scale)
+                    if DEVICE == "cpu":  # NCCL sums in an order of its own
+                        assert flow.equal(x, want)
+                x = held(rank(), count, dtype)
+                dist.all_reduce(x, "mean", group)  # on CUDA in the dtype itself
+                close(x, number(want), dtype, scale)
+
+
+@case
+def means_are_scattered():
+    sizes = [(4, 0, 2, 7)[r % 4] for r in range(size())]
+    for dtype in WHOLE:
+        inputs = [[held(r, n, dtype, i) for i, n in enumerate(sizes)] for r in range(size())]
+        out = empty(sizes[rank()], dtype=getattr(flow, dtype))
+        dist.reduce_scatter(out, inputs[rank()], "mean")
+        close(out, np.mean([number(inputs[r][rank()]) for r in range(size())], 0), dtype, 10)
+        part = empty(3, dtype=out.dtype)
+        dist.reduce_scatter_tensor(part, held(rank(), 3 * size(), dtype), "mean")
+        want = np.mean([number(held(r, 3 * size(), dtype)) for r in range(size())], 0)
+        close(part, want[3 * rank() :][:3], dtype, 10)
+
+
+@case
+def a_mean_of_float16_keeps_flags_and_does_not_overflow():
+    x = full([2], 60000.0, dtype=flow.float16)
+    x[1] = float(rank() == 0)
+    dist.all_reduce(x, "mean")
+    np.testing.assert_allclose(number(x), [60000.0, 1 / size()], rtol=1e-3)
+
+
+@case
+def means_of_integers_are_refused():
+    for dtype in ("bool", "uint8", "int16", "int32", "int64"):
+        x = held(rank(), 3, dtype)
+        for name, call in [
+            ("all_reduce", lambda x: dist.all_reduce(x, "mean")),
+            ("reduce_scatter", lambda x: dist.reduce_scatter(x, [x] * size(), "mean")),
+            ("reduce_scatter_tensor",
+             lambda x: dist.reduce_scatter_tensor(x, x.repeat(size()), "mean")),
+        ]:  # fmt: skip
+            try:
+                call(x)
+            except ValueError as e:
+                assert f"{name}(): the mean of" in str(e) and "of that dtype" in str(e), e
+            else:
+                raise AssertionError("no error")
+    x = ones(3)  # the ranks go on
+    dist.all_reduce(x, "mean")
+    np.testing.assert_array_equal(bits(x), 1)
 
 
 @case
@@ -335,7 +390,7 @@ def objects():
 def mistakes_are_errors_before_anything_is_sent():
     x = ones(3)
     for call, part in [
-        (lambda: dist.all_reduce(x, "mean"), "op is 'mean'"),
+        (lambda: dist.all_reduce(x, "median"), "op is 'median'"),
         (lambda: dist.broadcast(x, size()), f"src is {size()}"),
         (lambda: dist.all_gather([x], x), "1 tensors for"),
         (lambda: dist.all_gather_into_tensor(empty(100), x), "have shapes [100] and [3]"),

@@ -147,6 +147,118 @@ def test_gradients_of_several_backwards_add_up(two_ranks, synced_last):
     two_ranks.run(accumulated, synced_last)
 
 
+class Leaves(nn.Module):
+    """Parameters of which each goes by itself where buckets are small, and one without dims."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Parameter(flow.ones(50, 40)) for _ in range(3))
+        self.d = nn.Parameter(flow.tensor(1.0))
+
+    def forward(self, *names):
+        total = getattr(self, names[0])
+        for name in names[1:]:
+            total = total + getattr(self, name)
+        return total
+
+
+def weights(rank):
+    """What a rank gives as the gradient: small integers, of which means of 2 and 4 are exact."""
+    rng = np.random.default_rng([7, rank])
+    return rng.integers(-8, 8, (50, 40)).astype(np.float32)
+
+
+def by_themselves(rank, size):
+    """Gradients that are reduced where they lie: what others hold keeps its values."""
+    mean = np.mean([weights(r) for r in range(size)], 0)
+    here, w = weights(rank), flow.tensor(weights(rank), device=DEVICE)
+
+    def check(p, want):
+        np.testing.assert_array_equal(p.grad.cpu().numpy(), want)
+
+    def wrapped(hook=None):
+        leaves = Leaves().to(DEVICE)
+        if hook:
+            leaves.a.register_post_accumulate_grad_hook(hook)
+        return dist.DataParallel(leaves, 0), leaves
+
+    # One tensor is the gradient of both, and the caller's.
+    addresses = []
+    model, leaves = wrapped(lambda p: addresses.append(p.grad.data_ptr()))
+    model("a", "b").backward(w)
+    check(leaves.a, mean)
+    check(leaves.b, mean)
+    np.testing.assert_array_equal(w.cpu().numpy(), here)
+    assert len({t.data_ptr() for t in (leaves.a.grad, leaves.b.grad, w)}) == 3
+    assert addresses == [leaves.a.grad.data_ptr()]  # it was not copied
+    assert leaves.c.grad is None and leaves.d.grad is None
+    # Added to, in this memory too.
+    with model.no_sync():
+        model("a", "b").backward(w)
+    model("a", "b").backward(w)
+    check(leaves.a, 3 * mean)
+    assert set(addresses) == {leaves.a.grad.data_ptr()}
+    check_same_bits(leaves)
+
+    # Used by some ranks, by none, and without dims.
+    model, leaves = wrapped()
+    model(*(("a", "b") if rank == 0 else ("a",)), "d").backward(w)
+    check(leaves.a, mean)
+    check(leaves.b, weights(0) / size)
+    assert leaves.c.grad is None
+    np.testing.assert_array_equal(leaves.d.grad.item(), mean.sum(dtype=np.float64))
+    check_same_bits(leaves)
+
+    # What the caller has of .grad stays this rank's own. The second backward adds to it in place.
+    for keep in (lambda g: g, lambda g: g.detach(), lambda g: g.view(-1)):
+        model, leaves = wrapped()
+        with model.no_sync():
+            model("a", "b").backward(w)
+        kept = keep(leaves.a.grad)
+        model("a", "b").backward(w)
+        check(leaves.a, 2 * mean)
+        np.testing.assert_array_equal(kept.cpu().numpy().ravel(), 2 * here.ravel())
+    kept = []
+    model, leaves = wrapped(lambda p: kept.append(p.grad))
+    leaves.b.register_hook(lambda g: kept.append(g))
+    model("a", "b").backward(w)
+    check(leaves.a, mean)
+    check(leaves.b, mean)
+    for t in kept:
+        np.testing.assert_array_equal(t.cpu().numpy(), here)
+
+    # A gradient with a history, and one that is not dense.
+    model, leaves = wrapped()
+    leaves.a.grad = flow.zeros(40, 50, device=DEVICE).t()
+    (model("a", "b") * w).sum().backward(create_graph=True)
+    check(leaves.a, mean)
+    check(leaves.b, mean)
+
+
+def test_a_parameter_by_itself_is_reduced_where_it_lies(ranks, two_ranks):
+    ranks.run(by_themselves, 4)
+    two_ranks.run(by_themselves, 2)
+
+
+def test_a_gradient_of_its_own():
+    """Nobody but .grad holds it: neither an object of Python's nor a view nor an array."""
+    own = flow._oneflow_lite._has_grad_of_its_own
+    x = flow.ones(3, requires_grad=True)
+    assert not own(x)
+    (2 * x).sum().backward()
+    assert own(x)
+    for keep in (lambda g: g, lambda g: g[1:], lambda g: g.detach(), lambda g: g.numpy()):
+        kept = keep(x.grad)
+        assert not own(x)
+        del kept
+        assert own(x)
+    x.grad = flow.ones(6)[::2]
+    assert not own(x)  # not dense
+    x.grad = None
+    (x * x).sum().backward(create_graph=True)
+    assert not own(x)  # has a history
+
+
 def uneven(rank, rows, ignore):
     """Batches of other sizes on each rank, an empty one too, weigh as in one process."""
     rng = np.random.default_rng(1)

@@ -270,6 +270,10 @@ def test_gradients_are_the_mean(pair, branches, bucket_mb):
     pair.run(test_data_parallel.reduced, 2, branches, bucket_mb, timeout=60)
 
 
+def test_a_gradient_by_itself(pair):
+    pair.run(test_data_parallel.by_themselves, 2, timeout=60)
+
+
 @pytest.mark.parametrize("ignore", [False, True], ids=["all", "some ignored"])
 @pytest.mark.parametrize("rows", [(5, 2), (4, 0)], ids=str)
 def test_uneven_batches(pair, rows, ignore):

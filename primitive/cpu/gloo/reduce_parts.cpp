@@ -2,6 +2,7 @@
 #include "primitive/cpu/gloo/reduce_parts.h"
 
 #include <algorithm>
+#include <functional>
 #include <type_traits>
 
 #include "oneflow_lite/core/parallel.h"
@@ -43,8 +44,9 @@ C Smaller(C a, C b) {
   return a < b || a != a ? a : b;
 }
 
-template <class T, class F>
-void Fold(const std::vector<const void*>& parts, void* out, int64_t count, F f) {
+// out[i] = end_of(parts[0][i] f parts[1][i] f ...).
+template <class T, class F, class E = std::identity>
+void Fold(const std::vector<const void*>& parts, void* out, int64_t count, F f, E end_of = {}) {
   using C = ComputeOf<T>;
   ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
     C sum[kBlock];
@@ -57,7 +59,7 @@ void Fold(const std::vector<const void*>& parts, void* out, int64_t count, F f) 
         for (int64_t j = 0; j < n; ++j) sum[j] = f(sum[j], C(x[j]));
       }
       T* y = static_cast<T*>(out) + i;
-      for (int64_t j = 0; j < n; ++j) y[j] = T(sum[j]);
+      for (int64_t j = 0; j < n; ++j) y[j] = T(end_of(sum[j]));
     }
   });
 }
@@ -77,6 +79,13 @@ void ReduceParts(const std::vector<const void*>& parts, void* out, int64_t count
         return Fold<T>(parts, out, count, [](C a, C b) { return Larger(a, b); });
       case CollectiveReduce::kMin:
         return Fold<T>(parts, out, count, [](C a, C b) { return Smaller(a, b); });
+      case CollectiveReduce::kMean:
+        if constexpr (std::is_floating_point_v<C>) {
+          Fold<T>(
+              parts, out, count, [](C a, C b) { return a + b; },
+              [n = static_cast<C>(parts.size())](C sum) { return sum / n; });
+        }
+        return;
     }
   });
 }

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.distributed._lane import Lane
-from oneflow_lite.distributed._world import Group
+from oneflow_lite.distributed._world import Group, ReduceOp
 
 if TYPE_CHECKING:
     from oneflow_lite import Tensor
 
 _C = _ext._C
-_SUM = 0
+_MEAN = ReduceOp.AVG.value
 
 
 class Bucket:
@@ -64,32 +64,50 @@ def buckets_of(params: Sequence[Tensor], capacity: float) -> list[Bucket]:
 
 
 class _AllReduce:
-    """One bucket on its way: every rank gets the mean, in ``.grad``."""
+    """One bucket on its way: every rank gets the mean, in ``.grad``.
 
-    def __init__(self, bucket: Bucket, group: Group) -> None:
-        self._bucket, self._group = bucket, group
+    Gradients of several parameters are copied into one block, with the flags behind them. That of
+    one parameter is reduced where it lies, with its flag beside it.
+    """
+
+    def __init__(self, bucket: Bucket, _: Group) -> None:
+        self._params = bucket.params
         self._missing = [i for i, p in enumerate(bucket.params) if p.grad is None]
-        self._flat = _C.cat([*bucket.gradients(), bucket.flags()])
-        begin = 0
-        self._parts = []
-        for i, p in enumerate(bucket.params):
-            part = self._flat[begin : begin + p.numel()].view(p.shape)
-            begin += p.numel()
-            self._parts.append(part)
-            if i not in self._missing:
+        self._flags = bucket.flags()
+        if len(bucket.params) == 1:
+            self._parts = [_one_gradient(bucket.params[0])]
+            self._blocks = [*self._parts, self._flags]
+        else:
+            flat = _C.cat([*bucket.gradients(), self._flags])
+            begin = 0
+            self._parts = []
+            for p in bucket.params:
+                self._parts.append(flat[begin : begin + p.numel()].view(p.shape))
+                begin += p.numel()
+            self._flags = flat[begin:]
+            self._blocks = [flat]
+        for p, part in zip(bucket.params, self._parts, strict=True):
+            if p.grad is not None:
                 p.grad = part  # what it was is not kept any longer
-        self._flags = self._flat[begin:]
 
     def run(self, communicator: Any) -> None:
-        communicator.all_reduce(self._flat, self._flat, _SUM, None)
+        communicator.all_reduce_together(self._blocks, _MEAN)
 
     def end(self) -> None:
-        self._flat.div_(self._group.size)
         if self._missing:
             had = (self._flags > 0).tolist()
             for i in self._missing:
                 if had[i]:
-                    self._bucket.params[i].grad = self._parts[i]
+                    self._params[i].grad = self._parts[i]
+
+
+def _one_gradient(p: Tensor) -> Tensor:
+    """The gradient of a parameter, dense, in memory that nobody else looks at."""
+    if p.grad is None:
+        return _C.zeros(p.shape, dtype=p.dtype, device=p.device)
+    if _ext._has_grad_of_its_own(p):
+        return p.grad
+    return _C.cat([p.grad.detach().reshape(-1)]).view(p.shape)
 
 
 class Reducer:

@@ -75,17 +75,15 @@ def _shards(function: str, whole: Tensor, part: Tensor, names: str, group: Group
     return counts
 
 
-def _average(tensor: Tensor, op: ReduceOp, group: Group) -> None:
-    if op is ReduceOp.AVG:
-        tensor.div_(group.size)
-
-
-def _engine_op(function: str, op: ReduceOp | str, tensor: Tensor) -> tuple[ReduceOp, int]:
-    """The operation, and the number by which engines know it."""
+def _engine_op(function: str, op: ReduceOp | str, tensor: Tensor) -> int:
+    """The number by which engines know an operation."""
     meant = reduce_op(function, op)
     if meant is ReduceOp.AVG and not tensor.is_floating_point():
-        raise ValueError(f"{function}(): the average of {tensor.dtype} is not of that dtype")
-    return meant, 0 if meant is ReduceOp.AVG else meant.value
+        raise ValueError(
+            f"{function}(): the mean of {tensor.dtype} is not of that dtype; convert to a floating "
+            "dtype before"
+        )
+    return meant.value
 
 
 def all_reduce(
@@ -95,18 +93,18 @@ def all_reduce(
     *,
     reduce_dtype: dtype | None = None,
 ) -> None:
-    """Replaces the tensor by its sum (or product, maximum, minimum, average) over the ranks.
+    """Replaces the tensor by its sum (or product, maximum, minimum, mean) over the ranks.
 
     All ranks get the same bits. float16 and bfloat16 are summed in float32 and rounded once on the
     CPU; on CUDA in their own dtype, unless ``reduce_dtype`` is float32. bool: sum and maximum are
-    "or", product and minimum "and".
+    "or", product and minimum "and". "mean" is of floating dtypes only. On the CPU it divides the
+    sum; on CUDA it sums each rank's elements multiplied by 1 / ranks.
     """
     members = group_of("all_reduce", group)
     check_local("all_reduce", "tensor", tensor)
-    meant, number = _engine_op("all_reduce", op, tensor)
+    number = _engine_op("all_reduce", op, tensor)
     dense = _dense(tensor)
     members.communicator(tensor.device.type).all_reduce(dense, dense, number, reduce_dtype)
-    _average(dense, meant, members)
     _write(tensor, dense)
 
 
@@ -228,10 +226,9 @@ def _reduce_scatter(
     members: Group,
     reduce_dtype: dtype | None,
 ) -> None:
-    meant, number = _engine_op(name, op, output)
+    number = _engine_op(name, op, output)
     out = _dense(output)
     members.communicator(out.device.type).reduce_scatter(dense, out, counts, number, reduce_dtype)
-    _average(out, meant, members)
     _write(output, out)
 
 

@@ -96,8 +96,8 @@ class DataParallel(Module):
     module : nn.Module
         With local parameters, on the device of this rank, alike on all ranks but for values.
     bucket_mb : float
-        Megabytes (2^20 bytes) of gradients in one collective; a larger parameter goes by itself.
-        0: each by itself.
+        Megabytes (2^20 bytes) of gradients in one collective; a larger parameter goes by itself,
+        without a copy. 0: each by itself.
     group : Group, optional
         The ranks; all where None.
     per_rank_seed : bool

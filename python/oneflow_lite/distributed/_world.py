@@ -22,10 +22,13 @@ class ReduceOp(enum.Enum):
     PRODUCT = 1
     MAX = 2
     MIN = 3
-    AVG = 4  # SUM, divided by the number of ranks: floats only
+    AVG = 4  # the mean over the ranks: floats only; also by the name "mean"
 
 
-_OP_NAMES = {op.name.lower(): op for op in ReduceOp} | {"prod": ReduceOp.PRODUCT}
+_OP_NAMES = {op.name.lower(): op for op in ReduceOp} | {
+    "prod": ReduceOp.PRODUCT,
+    "mean": ReduceOp.AVG,
+}
 
 
 def reduce_op(function: str, op: ReduceOp | str) -> ReduceOp:

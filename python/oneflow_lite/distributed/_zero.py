@@ -11,7 +11,7 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 from oneflow_lite.distributed._buckets import Bucket, buckets_of
 from oneflow_lite.distributed._data_parallel import reducer_of
-from oneflow_lite.distributed._world import Group, group_of
+from oneflow_lite.distributed._world import Group, ReduceOp, group_of
 from oneflow_lite.optim._gradients import add_source
 from oneflow_lite.optim._multi_tensor import MultiTensorOptimizer
 from oneflow_lite.optim.optimizer import Optimizer, is_state, note_graphed
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _C = _ext._C
 _NAME = "ZeroOptimizer()"
-_SUM = 0
+_MEAN = ReduceOp.AVG.value
 _BUCKET = 25 * 2**20  # bytes of parameters that are gathered at once
 
 
@@ -110,7 +110,7 @@ class _Scatter:
     """One bucket of gradients on its way: each rank gets its parts of the mean."""
 
     def __init__(self, bucket: Bucket, group: Group, owner: ZeroOptimizer) -> None:
-        self._bucket, self._group, self._owner = bucket, group, owner
+        self._bucket, self._owner = bucket, owner
         self._parts = _Parts(bucket.params, group)
         self._missing = [i for i, p in enumerate(bucket.params) if p.grad is None]
         self._given = self._parts.dealt(bucket.gradients(), bucket.flags())
@@ -120,10 +120,10 @@ class _Scatter:
         self._out = self._given.new_empty(self._counts[group.rank])
 
     def run(self, communicator: Any) -> None:
-        communicator.reduce_scatter(self._given, self._out, self._counts, _SUM, None)
+        communicator.reduce_scatter(self._given, self._out, self._counts, _MEAN, None)
 
     def end(self) -> None:
-        out = self._out.div_(self._group.size)
+        out = self._out
         count = len(self._bucket.params)
         had = (out[len(out) - count :] > 0).tolist() if self._missing else [True] * count
         begin = 0
