@@ -47,7 +47,7 @@ class PermutationKernel final : public PrimitiveKernel<Permutation> {
     const int64_t n = c.output(0).numel();
     OFL_ASSIGN_OR_RETURN(const size_t bytes, primitive_->WorkspaceBytes(c.stream(), n));
     OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(bytes));
-    return primitive_->Launch(c.stream(), n, state, c.output(0).data<int64_t>(), workspace);
+    return primitive_->Launch(c.stream(), n, state, c.output(0).data<int64_t>(), workspace, bytes);
   }
 };
 

@@ -18,10 +18,10 @@ class Permutation {
     DType dtype = DType::kInt64;  // no other
   };
   virtual ~Permutation() = default;
-  // n is at most kMost.
+  // n is at most kMost. `bytes`: of the workspace, what WorkspaceBytes said.
   virtual StatusOr<size_t> WorkspaceBytes(const Stream& stream, int64_t n) const = 0;
   virtual Status Launch(Stream& stream, int64_t n, const PhiloxState& state, int64_t* order,
-                        void* workspace) const = 0;
+                        void* workspace, size_t bytes) const = 0;
 };
 using PermutationFactory = PrimitiveFactory<Permutation>;
 

@@ -29,9 +29,10 @@ inline constexpr int64_t kSlots = 16;  // of a bin, for 8 items at most on avera
 // The memory of one thread's bins, for so many items on average.
 struct BinMemory {
   explicit BinMemory(int64_t items)
-      : bins(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>((items + 7) / 8)))) {}
+      : bins(static_cast<int64_t>(
+            std::bit_ceil(std::max<uint64_t>(2, static_cast<uint64_t>(items + 7) / 8)))) {}
 
-  int64_t bins;
+  int64_t bins;  // a power of two, at least 2
   // Items that find no slot: one in some 10000.
   int64_t most_spilled() const { return 64 + bins / 8; }
   int64_t bytes() const { return (bins * kSlots + most_spilled()) * 8 + bins * 4; }
@@ -271,13 +272,13 @@ class Order {
         bins_(std::max<int64_t>(1, n >> bits_)) {}
 
   size_t bytes() const {
-    const int64_t items = bits_ > 0 ? n_ * 8 : 0;
-    return static_cast<size_t>(items + ranges() * bins_.bytes());
+    const int64_t ranges = bits_ > 0 ? ParallelRanges(parts(), 1) : 1;
+    return static_cast<size_t>(items_bytes() + ranges * bins_.bytes());
   }
 
   // Items are made in the result's memory, put into parts in the scratch, and each part in order in
-  // the result's.
-  void Run(const PhiloxState& state, int64_t* result, char* workspace) const {
+  // the result's. So many ranges of parts go at once as the scratch of `bytes` has bins for.
+  void Run(const PhiloxState& state, int64_t* result, char* workspace, size_t bytes) const {
     uint64_t* order = reinterpret_cast<uint64_t*>(result);
     const PermutationPart all = {state.seed, state.offset, nullptr, n_, 0, bins_, workspace, order};
     if (bits_ == 0) return Finish(all);
@@ -288,8 +289,8 @@ class Order {
     uint64_t* items = reinterpret_cast<uint64_t*>(workspace);
     int64_t ends[kMostParts];
     FillParts(order, items, ends);
-    char* memory = workspace + n_ * 8;
-    const int64_t count = ranges();
+    char* memory = workspace + items_bytes();
+    const int64_t count = (static_cast<int64_t>(bytes) - items_bytes()) / bins_.bytes();
     ParallelFor(count, /*grain=*/1, [&](int64_t first, int64_t last) {
       for (int64_t range = first; range < last; ++range) {
         PermutationPart part = all;
@@ -307,7 +308,7 @@ class Order {
 
  private:
   int64_t parts() const { return int64_t{1} << bits_; }
-  int64_t ranges() const { return ParallelRanges(parts(), 1); }
+  int64_t items_bytes() const { return bits_ > 0 ? n_ * 8 : 0; }
 
   void FillParts(const uint64_t* made, uint64_t* items, int64_t* ends) const {
     const int shift = 64 - bits_;
@@ -347,9 +348,9 @@ class CpuPermutation final : public Permutation {
   StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t n) const override {
     return Order(n).bytes();
   }
-  Status Launch(Stream&, int64_t n, const PhiloxState& state, int64_t* order,
-                void* workspace) const override {
-    if (n > 0) Order(n).Run(state, order, static_cast<char*>(workspace));
+  Status Launch(Stream&, int64_t n, const PhiloxState& state, int64_t* order, void* workspace,
+                size_t bytes) const override {
+    if (n > 0) Order(n).Run(state, order, static_cast<char*>(workspace), bytes);
     return OkStatus();
   }
 };
