@@ -11,7 +11,6 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "oneflow_lite/core/parallel.h"
@@ -104,19 +103,20 @@ pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
 // later. `threads` that start, and as many that still end, keep the room for their stacks.
 void MapBuffers(int need, int threads) {
   pthread_mutex_lock(&mapping);
-  std::vector<void*> taken;
+  void* taken[kMaxThreads];
+  int count = 0;
   const size_t stacks = 2 * StackBytes();
-  const int most = mapped.load() < need ? need - held.load() : 0;
-  while (static_cast<int>(taken.size()) < most) {
-    const auto with_buffer = std::min(threads - 1, static_cast<int>(taken.size()));
+  const int most = mapped.load() < need ? std::min(need - held.load(), kMaxThreads) : 0;
+  while (count < most) {
+    const int with_buffer = std::min(threads - 1, count);
     if (!HasRoom(kBuffer + static_cast<size_t>(with_buffer) * stacks)) break;
     void* buffer = blas_memory_alloc(0);
     if (!buffer) break;
-    taken.push_back(buffer);
+    taken[count++] = buffer;
   }
-  for (void* buffer : taken) blas_memory_free(buffer);
-  const int found = static_cast<int>(taken.size()) + held.load();
-  if (!taken.empty() && found > mapped.load()) mapped = found;
+  for (int i = 0; i < count; ++i) blas_memory_free(taken[i]);
+  const int found = count + held.load();
+  if (count > 0 && found > mapped.load()) mapped = found;
   pthread_mutex_unlock(&mapping);
 }
 
