@@ -2,6 +2,7 @@
 #include "functional/random.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "functional/binary.h"
 #include "functional/binary_math.h"
@@ -239,10 +240,45 @@ StatusOr<Tensor> RandInt(int64_t low, int64_t high, SizeList size, Ref<Generator
   return Leaf(IntegersInto("randint", y, low, high, std::move(generator)), requires_grad);
 }
 
+namespace {
+
+// How many integers from 0 on a dtype has without a gap.
+int64_t CountFrom0(DType dtype) {
+  switch (dtype) {
+    case DType::kBool:
+      return 2;
+    case DType::kUInt8:
+      return 1 << 8;
+    case DType::kInt8:
+      return 1 << 7;
+    case DType::kInt16:
+      return 1 << 15;
+    case DType::kInt32:
+      return int64_t{1} << 31;
+    case DType::kInt64:
+      return std::numeric_limits<int64_t>::max();
+    case DType::kFloat16:
+      return (1 << 11) + 1;
+    case DType::kBFloat16:
+      return (1 << 8) + 1;
+    case DType::kFloat32:
+      return (1 << 24) + 1;
+    case DType::kFloat64:
+      return (int64_t{1} << 53) + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
 StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DType> dtype,
                           std::optional<Device> device, bool requires_grad) {
   if (n < 0) {
     return Error(ErrorKind::kValue, "randperm(): n is ", n, ", but it must not be negative");
+  }
+  if (dtype && n > CountFrom0(*dtype)) {
+    return Error(ErrorKind::kValue, "randperm(): n is ", n, ", but ", Name(*dtype),
+                 " has only the ", CountFrom0(*dtype), " integers from 0 on without a gap");
   }
   constexpr int64_t kMostOfOne = int64_t{1} << 32;  // the op's limit
   const Device where = device.value_or(Device{});
