@@ -19,14 +19,16 @@ namespace {
 
 constexpr char kName[] = "multinomial";
 
-// ValueError for weights that no draw can follow.
+// ValueError for weights that no draw can follow, their sum being infinite among them.
 Status CheckWeights(const Tensor& weights, int64_t needed) {
   bool valid = weights.ndim() > 1 && weights.shape()[0] == 0;  // no rows
   if (weights.numel() > 0) {
     OFL_ASSIGN_OR_RETURN(const Tensor largest, Amax(weights, Dims{-1}));
     OFL_ASSIGN_OR_RETURN(const Tensor smallest, Amin(weights));
     OFL_ASSIGN_OR_RETURN(const Tensor not_negative, Ge(smallest, Scalar(0)));
-    OFL_ASSIGN_OR_RETURN(Tensor sound, IsFinite(largest));
+    const auto places_of_row = static_cast<double>(weights.shape()[weights.ndim() - 1]);
+    OFL_ASSIGN_OR_RETURN(const Tensor most, Mul(largest, Scalar(places_of_row)));
+    OFL_ASSIGN_OR_RETURN(Tensor sound, IsFinite(most));
     OFL_ASSIGN_OR_RETURN(sound, LogicalAnd(sound, not_negative));
     Tensor enough;
     if (needed == 1) {
@@ -41,7 +43,8 @@ Status CheckWeights(const Tensor& weights, int64_t needed) {
     OFL_ASSIGN_OR_RETURN(valid, ValueOf<bool>(kName, sound));
   }
   if (valid) return OkStatus();
-  return Error(ErrorKind::kValue, kName, "(): input must be finite and not negative, with ", needed,
+  return Error(ErrorKind::kValue, kName,
+               "(): input must be finite, its sum too, and not negative, with ", needed,
                " or more places in each row that are not 0");
 }
 

@@ -454,3 +454,23 @@ def test_dropout_does_not_depend_on_where_it_lies(dtype, n, device):
     np.testing.assert_array_equal(host(y), wanted)
     y.backward(memory[1 : n + 1])
     np.testing.assert_array_equal(host(x.grad)[1 : n + 1], wanted)
+
+
+@pytest.mark.parametrize("dtype, most", [("bool", 2), ("uint8", 256), ("int8", 128),
+                                         ("int16", 32768), ("float16", 2049),
+                                         ("bfloat16", 257)])  # fmt: skip
+def test_permutations_of_more_than_a_dtype_tells_apart_are_refused(dtype, most):
+    dtype = getattr(flow, dtype)
+    assert sorted(int(v) for v in flow.randperm(most, dtype=dtype).tolist()) == list(range(most))
+    with pytest.raises(ValueError, match=rf"randperm\(\): n is {most + 1}, but {dtype.name} has "):
+        flow.randperm(most + 1, dtype=dtype)
+
+
+@pytest.mark.parametrize("n", range(18))
+def test_short_permutations(n):
+    assert sorted(flow.randperm(n).tolist()) == list(range(n))
+
+
+def test_weights_whose_sum_is_infinite_are_refused():
+    with pytest.raises(ValueError, match=r"multinomial\(\): input must be finite, its sum too"):
+        flow.multinomial(flow.tensor([1e308] * 3, dtype=flow.float64), 2, True)
