@@ -71,15 +71,24 @@ StatusOr<Tensor> Product(const Meeting& m) {
 }
 
 // y, as the mean of the elements of x and src that equal it: so it has their gradients.
+// Whether a is b, NaN among them.
+StatusOr<Tensor> IsSame(const Tensor& a, const Tensor& b) {
+  OFL_ASSIGN_OR_RETURN(const Tensor equal, Eq(a, b));
+  OFL_ASSIGN_OR_RETURN(const Tensor a_nan, IsNan(a));
+  OFL_ASSIGN_OR_RETURN(const Tensor b_nan, IsNan(b));
+  OFL_ASSIGN_OR_RETURN(const Tensor both_nan, LogicalAnd(a_nan, b_nan));
+  return LogicalOr(equal, both_nan);
+}
+
 StatusOr<Tensor> AsMeanOfWinners(const Meeting& m, const Tensor& met, const Tensor& y,
                                  bool include_self) {
   OFL_ASSIGN_OR_RETURN(Tensor own, LogicalNot(met));
   if (include_self) {
-    OFL_ASSIGN_OR_RETURN(const Tensor equal, Eq(m.x.Detach(), y));
+    OFL_ASSIGN_OR_RETURN(const Tensor equal, IsSame(m.x.Detach(), y));
     OFL_ASSIGN_OR_RETURN(own, LogicalOr(own, equal));
   }
   OFL_ASSIGN_OR_RETURN(const Tensor there, Gather(y, m.axis, m.index));
-  OFL_ASSIGN_OR_RETURN(const Tensor wins, Eq(m.src.Detach(), there));
+  OFL_ASSIGN_OR_RETURN(const Tensor wins, IsSame(m.src.Detach(), there));
   OFL_ASSIGN_OR_RETURN(const Tensor own_count, Cast(own, y.dtype()));
   OFL_ASSIGN_OR_RETURN(const Tensor win_count, Cast(wins, y.dtype()));
   OFL_ASSIGN_OR_RETURN(Tensor count, ScatterAdd(own_count, m.axis, m.index, win_count));
@@ -91,7 +100,7 @@ StatusOr<Tensor> AsMeanOfWinners(const Meeting& m, const Tensor& met, const Tens
   OFL_ASSIGN_OR_RETURN(const Tensor own_share, Div(kept, count));
   OFL_ASSIGN_OR_RETURN(const Tensor share, Div(winners, count_there));
   OFL_ASSIGN_OR_RETURN(const Tensor mean, ScatterAdd(own_share, m.axis, m.index, share));
-  // What the mean was rounded by; NaN, which equals nothing, has no winner.
+  // What the mean was rounded by.
   OFL_ASSIGN_OR_RETURN(const Tensor off, Sub(y, mean.Detach()));
   OFL_ASSIGN_OR_RETURN(const Tensor infinite, IsInf(y));
   OFL_ASSIGN_OR_RETURN(const Tensor rest, Where(infinite, Scalar(0.0), off));

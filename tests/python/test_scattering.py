@@ -298,3 +298,14 @@ def test_few_rows_and_more(count, cols, device):
             start = tensor(x, dtype, device)
             np.testing.assert_array_equal(host(start.index_add(*args, alpha=3)), added)
             np.testing.assert_array_equal(host(start.index_copy(*args)), copied)
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+def test_nan_that_wins_has_the_gradient(reduce, device):
+    x = flow.tensor([1.0, 2.0], device=device, requires_grad=True)
+    src = flow.tensor([float("nan"), 3.0, float("nan")], device=device, requires_grad=True)
+    y = x.scatter_reduce(0, flow.tensor([0, 1, 0], device=device), src, reduce)
+    y.backward(flow.tensor([8.0, 1.0], device=device))
+    up = reduce == "amax"
+    assert src.grad.tolist() == [4.0, 1.0 if up else 0.0, 4.0]
+    assert x.grad.tolist() == [0.0, 0.0 if up else 1.0]
