@@ -84,6 +84,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "") -> Ten
             with without_autocast():
                 return _by_products(x1, x2)
     differences = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if x1.shape[-1] == 0:  # which has no largest one
+        return differences.sum(-1)
     if p == math.inf and differences.requires_grad:
         return _longest(differences)
     return norm(differences, p, -1)

@@ -225,3 +225,12 @@ def test_elements_that_are_one_of_few(count, among, dtype, device):
     for invert in (False, True):
         got = flow.isin(*(flow.tensor(v, device=device) for v in (x, few)), invert=invert)
         np.testing.assert_array_equal(host(got), np.isin(x, few, invert=invert))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("p", [0, 1, 2, 3, np.inf])
+def test_distances_of_rows_of_no_elements(p, dtype):
+    a, b = (flow.zeros(n, 0, dtype=getattr(flow, dtype), requires_grad=True) for n in (3, 2))
+    assert flow.cdist(a, b, p).tolist() == [[0.0, 0.0]] * 3
+    flow.cdist(a, b, p).sum().backward()
+    assert a.grad.shape == (3, 0)
