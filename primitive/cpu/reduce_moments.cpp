@@ -17,6 +17,19 @@ namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
+// The same of what is infinite, or whose sums in C are.
+template <class C>
+void SpreadOfHuge(int64_t n, const C* x, double* mean, double* squares) {
+  double total = 0, all = 0;
+  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]);
+  *mean = total / static_cast<double>(n);
+  for (int64_t i = 0; i < n; ++i) {
+    const double e = static_cast<double>(x[i]) - *mean;
+    all += e * e;
+  }
+  *squares = all;
+}
+
 // About m, the mean rounded to C, the mean is m + sum d / n and the squares sum d^2 - (sum d)^2 /
 // n. Where m is infinite, because the sum is, about the first element; about 0 where that is, too.
 template <class C>
@@ -41,6 +54,7 @@ void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
       hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
   const double all =
       hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(q[0], q[1]), hn::Add(q[2], q[3]))));
+  if (!std::isfinite(sum) || !std::isfinite(all)) return SpreadOfHuge(n, x, mean, squares);
   *mean = middle + sum / static_cast<double>(n);
   const double left = all - sum * sum / static_cast<double>(n);
   *squares = left < 0 ? 0 : left;

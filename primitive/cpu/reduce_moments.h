@@ -53,7 +53,8 @@ struct SpreadReducer : ReducerOf<C> {
   }
   Total Lane(const Lanes& lanes, int64_t i) const {
     const auto n = static_cast<double>(lanes.terms - (i >= lanes.last));
-    const double s = lanes.sum[i], left = lanes.squares[i] - s * s / n;
+    const double s = lanes.sum[i], all = lanes.squares[i];
+    const double left = std::isinf(all) && std::isfinite(s) ? all : all - s * s / n;
     return {n, lanes.shift[i] + s / n, left < 0 ? 0 : left};
   }
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {

@@ -399,3 +399,13 @@ def test_logsumexp_over_the_whole_range(dim, n, dtype, device):
             want = (shift + np.log(np.exp(values - shift).sum(dim, keepdims=True))).reshape(-1)
         got = host(x.logsumexp(dim).double()).reshape(-1)
         np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("copies", [60, 2500])
+def test_spreads_of_numbers_whose_sums_are_beyond_the_range(copies, dtype):
+    x = tensor([2e38, -2e38, 1e38] * copies, dtype)  # in a row that is not short
+    values = host(x.double())
+    np.testing.assert_allclose(host(flow.var_mean(x)[1].double()), values.mean(), rtol=1e-2)
+    np.testing.assert_allclose(host(x.std().double()), values.std(ddof=1), rtol=1e-2)
+    assert np.isinf(host(x.var().double()))
