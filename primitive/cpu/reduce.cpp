@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reductions run on chunks of one of a few types (float, double, int64 or truths; extremes of short
-// integers in int16 and int32), to which the input is converted on the way. Floating sums: at most
+// integers in their own), to which the input is converted on the way. Floating sums: at most
 // 32 terms in float32, then double.
 #include "primitive/reduce.h"
 
@@ -33,8 +33,17 @@ struct Run {
   template <class C, Fold kFold, class Out = C>
   Status Folded(Result result = Result::kItself, double root = 1) const {
     FoldReducer<C, kFold, Out> reducer{{}, result, root, {y, spec.out}};
-    reducer.TakeNarrow(spec.in);
+    TakeAsIs(reducer);
     return (*this)(reducer);
+  }
+  // Lets extremes read what they can without a conversion: bytes are those of uint8 and bool.
+  template <class C, Fold kFold, class Out>
+  void TakeAsIs(FoldReducer<C, kFold, Out>& reducer) const {
+    if (std::is_same_v<C, uint8_t> && kFold != Fold::kSum) {
+      reducer.takes = spec.in;
+    } else {
+      reducer.TakeNarrow(spec.in);
+    }
   }
 };
 
@@ -66,8 +75,8 @@ Status MinMax(const Run& run) {
   const ReduceOutput<C> none(nullptr, run.spec.in);
   FoldReducer<C, Fold::kMin> least{{}, Result::kItself, 1, none};
   FoldReducer<C, Fold::kMax> most{{}, Result::kItself, 1, none};
-  least.TakeNarrow(run.spec.in);
-  most.TakeNarrow(run.spec.in);
+  run.TakeAsIs(least);
+  run.TakeAsIs(most);
   return run(ExtremesReducer<C, decltype(output)>{{{}, least, most, output}});
 }
 
@@ -166,7 +175,7 @@ class CpuReduce final : public Reduce {
         in_(spec.out == DType::kFloat64 && IsFloating(spec.in) ? DType::kFloat64
                                                                : AccumulateType(spec.in)) {
     if (IsExtreme(spec.op) && !IsFloating(spec.in) && SizeOf(spec.in) <= 4) {
-      in_ = SizeOf(spec.in) == 4 ? DType::kInt32 : DType::kInt16;
+      in_ = spec.in == DType::kBool ? DType::kUInt8 : spec.in;
     }
   }
 
@@ -186,6 +195,10 @@ class CpuReduce final : public Reduce {
         return OfExtremes<int32_t>(run);
       case DType::kInt16:
         return OfExtremes<int16_t>(run);
+      case DType::kInt8:
+        return OfExtremes<int8_t>(run);
+      case DType::kUInt8:
+        return OfExtremes<uint8_t>(run);
       default:
         return OfAny<int64_t>(run);
     }

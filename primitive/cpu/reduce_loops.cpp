@@ -154,6 +154,11 @@ double FoldExtreme(int64_t n, const T* x) {
 // A vector's lanes as one, in halves: a chain of them all would wait for each.
 template <class F, class D, class C = hn::TFromD<D>>
 HWY_INLINE C JoinedLanes(D d, hn::Vec<D> v) {
+  if constexpr (sizeof(C) == 1 && hn::MaxLanes(D()) > 16) {
+    const hn::Half<D> half;
+    const auto halves = F::Join(half, hn::LowerHalf(half, v), hn::UpperHalf(half, v));
+    return JoinedLanes<F>(half, halves);
+  }
   HWY_ALIGN C lanes[hn::MaxLanes(D())];
   hn::Store(v, d, lanes);
 #pragma GCC unroll 4
@@ -393,6 +398,7 @@ template <class C>
 ReduceLoops<C> ExtremeLoops(Fold fold) {
   return fold == Fold::kMin ? LoopsOf<ExtremeFold<true>, C>() : LoopsOf<ExtremeFold<false>, C>();
 }
+ReduceLoops<int8_t> Int8Loops(Fold fold) { return ExtremeLoops<int8_t>(fold); }
 ReduceLoops<int16_t> Int16Loops(Fold fold) { return ExtremeLoops<int16_t>(fold); }
 ReduceLoops<int32_t> Int32Loops(Fold fold) { return ExtremeLoops<int32_t>(fold); }
 ReduceLoops<float> FloatLoops(Fold fold) { return Loops<float>(fold); }
@@ -404,10 +410,15 @@ ExtremesLoop<float> FloatExtremes(DType dtype) {
                                      : &FoldExtremes<float, float>;
 }
 ExtremesLoop<double> DoubleExtremes() { return &FoldExtremes<double, double>; }
+ExtremesLoop<int8_t> Int8Extremes() { return &FoldExtremes<int8_t, int8_t>; }
+ExtremesLoop<uint8_t> ByteExtremes() { return &FoldExtremes<uint8_t, uint8_t>; }
 ExtremesLoop<int16_t> Int16Extremes() { return &FoldExtremes<int16_t, int16_t>; }
 ExtremesLoop<int32_t> Int32Extremes() { return &FoldExtremes<int32_t, int32_t>; }
 ExtremesLoop<int64_t> IntExtremes() { return &FoldExtremes<int64_t, int64_t>; }
-ReduceLoops<uint8_t> TruthLoops(Fold) { return {&CountRow, &CountTo, &CountSeveralTo}; }
+ReduceLoops<uint8_t> ByteLoops(Fold fold) {
+  if (fold == Fold::kSum) return {&CountRow, &CountTo, &CountSeveralTo};
+  return ExtremeLoops<uint8_t>(fold);
+}
 ReduceLoops<float> NarrowLoops(Fold fold, DType dtype) {
   return dtype == DType::kFloat16    ? ShortLoops<float16>(fold)
          : dtype == DType::kBFloat16 ? ShortLoops<bfloat16>(fold)
@@ -435,14 +446,17 @@ namespace {
 
 HWY_EXPORT(FloatLoops);
 HWY_EXPORT(DoubleLoops);
+HWY_EXPORT(Int8Loops);
 HWY_EXPORT(Int16Loops);
 HWY_EXPORT(Int32Loops);
 HWY_EXPORT(IntLoops);
-HWY_EXPORT(TruthLoops);
+HWY_EXPORT(ByteLoops);
 HWY_EXPORT(NarrowLoops);
 HWY_EXPORT(NarrowDoubleLoops);
 HWY_EXPORT(FloatExtremes);
 HWY_EXPORT(DoubleExtremes);
+HWY_EXPORT(Int8Extremes);
+HWY_EXPORT(ByteExtremes);
 HWY_EXPORT(Int16Extremes);
 HWY_EXPORT(Int32Extremes);
 HWY_EXPORT(IntExtremes);
@@ -462,6 +476,10 @@ ReduceLoops<int64_t> FindReduceLoops<int64_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(IntLoops)(fold);
 }
 template <>
+ReduceLoops<int8_t> FindReduceLoops<int8_t>(Fold fold) {
+  return HWY_DYNAMIC_DISPATCH(Int8Loops)(fold);
+}
+template <>
 ReduceLoops<int16_t> FindReduceLoops<int16_t>(Fold fold) {
   return HWY_DYNAMIC_DISPATCH(Int16Loops)(fold);
 }
@@ -471,7 +489,7 @@ ReduceLoops<int32_t> FindReduceLoops<int32_t>(Fold fold) {
 }
 template <>
 ReduceLoops<uint8_t> FindReduceLoops<uint8_t>(Fold fold) {
-  return HWY_DYNAMIC_DISPATCH(TruthLoops)(fold);
+  return HWY_DYNAMIC_DISPATCH(ByteLoops)(fold);
 }
 template <>
 ReduceLoops<float> FindNarrowReduceLoops<float>(Fold fold, DType dtype) {
@@ -488,6 +506,14 @@ ExtremesLoop<float> FindExtremesLoop<float>(DType dtype) {
 template <>
 ExtremesLoop<double> FindExtremesLoop<double>(DType) {
   return HWY_DYNAMIC_DISPATCH(DoubleExtremes)();
+}
+template <>
+ExtremesLoop<int8_t> FindExtremesLoop<int8_t>(DType) {
+  return HWY_DYNAMIC_DISPATCH(Int8Extremes)();
+}
+template <>
+ExtremesLoop<uint8_t> FindExtremesLoop<uint8_t>(DType) {
+  return HWY_DYNAMIC_DISPATCH(ByteExtremes)();
 }
 template <>
 ExtremesLoop<int16_t> FindExtremesLoop<int16_t>(DType) {

@@ -28,8 +28,8 @@ struct ReduceLoops {
   void (*to_several)(int64_t n, const void* x, int64_t stride, C* to);
 };
 inline constexpr int64_t kChunksAtOnce = 4;
-// For float, double and int64_t; for int16_t and int32_t kMax and kMin alone; for uint8_t kSum
-// alone, of truths: 0 or 1.
+// For float, double and int64_t; for int8_t, int16_t and int32_t kMax and kMin alone; for uint8_t
+// these and kSum, which is of truths: 0 or 1.
 template <class C>
 ReduceLoops<C> FindReduceLoops(Fold fold);
 // Those that widen elements of `dtype` in registers: float16 and bfloat16 to float for sums, kMax
