@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "primitive/cpu/special_math.h"
-#include "primitive/cpu/unary.h"
+#include "primitive/cpu/unary_bessel.h"
 #include "primitive/gamma_math.h"
 #include "primitive/normal_math.h"
 #include "primitive/zeta_math.h"
@@ -64,18 +64,12 @@ UnaryCode FindRarer(UnaryOp op, DType dtype) {
       return Wide(dtype, OFL_IN_DOUBLE(Entr(x)));
     case UnaryOp::kErfcx:
       return Wide(dtype, OFL_IN_DOUBLE(Erfcx(x)));
-    case UnaryOp::kI0e:
-      return Wide(dtype, OFL_IN_DOUBLE(ScaledBesselI0(x)));
-    case UnaryOp::kI1:
-      return Wide(dtype, [](auto x) { return BesselI1(x); });
-    case UnaryOp::kI1e:
-      return Wide(dtype, OFL_IN_DOUBLE(ScaledBesselI1(x)));
     case UnaryOp::kPolygamma:
       return Wide(dtype, OFL_IN_DOUBLE(Polygamma(static_cast<int>(p.v[0]), x)));
     case UnaryOp::kMvlgamma:
       return Wide(dtype, OFL_IN_DOUBLE(MultiLogGamma(x, static_cast<int>(p.v[0]))));
     default:
-      return {};
+      return FindBessel(op, dtype);
   }
 #undef OFL_IN_DOUBLE
 }
@@ -90,8 +84,6 @@ UnaryCode FindSpecial(UnaryOp op, DType dtype) {
       return Wide(dtype, [](auto x) { return LogGamma(x); });
     case UnaryOp::kDigamma:
       return Wide(dtype, [](auto x) { return decltype(x)(Digamma(static_cast<double>(x))); });
-    case UnaryOp::kI0:
-      return Wide(dtype, [](auto x) { return BesselI0(x); });
     default:
       return FindRarer(op, dtype);
   }
