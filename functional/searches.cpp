@@ -185,6 +185,40 @@ StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights, int64_t minlen
   return ScatterAdd(zeros, 0, places, added);
 }
 
+namespace {
+
+// How many elements of a line are in each bin, int64.
+StatusOr<Tensor> CountsOf(const Tensor& x, int64_t bins, double min, double max) {
+  static const OpExpr& op = OpBuilder("bin_counts")
+                                .Input("in")
+                                .Input("edges")
+                                .Output("out")
+                                .Attr("bins")
+                                .Attr("low")
+                                .Attr("high")
+                                .Get();
+  if (x.device().type == DeviceType::kCPU && !GlobalOf(x)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor none, Empty(Shape{0}, x.dtype(), x.device()));
+    return Call(op, {x, none}, {bins, min, max});
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor inside, Ge(x, Scalar(min)));
+  OFL_ASSIGN_OR_RETURN(Tensor below, Le(x, Scalar(max)));
+  OFL_ASSIGN_OR_RETURN(inside, BitwiseAnd(inside, below));
+  OFL_ASSIGN_OR_RETURN(Tensor place, Sub(x, Scalar(min)));
+  OFL_ASSIGN_OR_RETURN(place, Mul(place, Scalar(static_cast<double>(bins))));
+  OFL_ASSIGN_OR_RETURN(place, Div(place, Scalar(max - min)));
+  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(place, Cast(place, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(place, Clamp(place, {}, Operand(Scalar(bins - 1))));
+  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(bins)));  // one more bin for the rest
+  OFL_ASSIGN_OR_RETURN(Tensor ones, Ones(place.shape(), DType::kInt64, x.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor counts, Zeros(Shape{bins + 1}, DType::kInt64, x.device()));
+  OFL_ASSIGN_OR_RETURN(counts, ScatterAdd(counts, 0, place, ones));
+  return Narrow(counts, 0, 0, bins);
+}
+
+}  // namespace
+
 StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max) {
   if (!input.defined()) return NotDefined("histc", "input");
   if (input.dtype() == DType::kBool) {
@@ -209,20 +243,7 @@ StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max
     return Error(ErrorKind::kValue, "histc(): the range from ", min, " to ", max,
                  " must be finite and not reversed");
   }
-  OFL_ASSIGN_OR_RETURN(Tensor inside, Ge(x, Scalar(min)));
-  OFL_ASSIGN_OR_RETURN(Tensor below, Le(x, Scalar(max)));
-  OFL_ASSIGN_OR_RETURN(inside, BitwiseAnd(inside, below));
-  OFL_ASSIGN_OR_RETURN(Tensor place, Sub(x, Scalar(min)));
-  OFL_ASSIGN_OR_RETURN(place, Mul(place, Scalar(static_cast<double>(bins))));
-  OFL_ASSIGN_OR_RETURN(place, Div(place, Scalar(max - min)));
-  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(place, Cast(place, DType::kInt64));
-  OFL_ASSIGN_OR_RETURN(place, Clamp(place, {}, Operand(Scalar(bins - 1))));
-  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(bins)));  // one more bin for the rest
-  OFL_ASSIGN_OR_RETURN(Tensor ones, Ones(place.shape(), DType::kInt64, x.device()));
-  OFL_ASSIGN_OR_RETURN(Tensor counts, Zeros(Shape{bins + 1}, DType::kInt64, x.device()));
-  OFL_ASSIGN_OR_RETURN(counts, ScatterAdd(counts, 0, place, ones));
-  OFL_ASSIGN_OR_RETURN(counts, Narrow(counts, 0, 0, bins));
+  OFL_ASSIGN_OR_RETURN(const Tensor counts, CountsOf(x, bins, min, max));
   return To(counts, {}, input.dtype(), /*copy=*/true);
 }
 

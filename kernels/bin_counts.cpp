@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// bin_counts: of float32 and float64, on the CPU alone.
+#include "primitive/bin_counts.h"
+
+#include "kernels/primitive_kernel.h"
+
+namespace oneflow_lite {
+namespace {
+
+class BinCountsKernel final : public PrimitiveKernel<BinCounts> {
+ public:
+  using PrimitiveKernel::PrimitiveKernel;
+  Status Launch(KernelContext& c) const override {
+    const Tensor &x = c.input(0), &edges = c.input(1);
+    return primitive_->Launch(
+        c.stream(), x.numel(), x.data(), c.attr<int64_t>(0), c.attr<double>(1), c.attr<double>(2),
+        edges.numel() > 0 ? edges.data() : nullptr, c.output(0).data<int64_t>());
+  }
+};
+
+OFL_REGISTER_KERNEL({.op = "bin_counts",
+                     .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64),
+                     .bind = BindByInput<BinCountsKernel>});
+
+}  // namespace
+}  // namespace oneflow_lite

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Histograms: elements at the edges, beyond them, and beside them by a rounding."""
+
+import numpy as np
+import pytest
+from numerics import flow, host, tensor
+
+RNG = np.random.default_rng(37)
+DTYPES = ["float32", "float64"]
+
+
+def beside(edges):
+    """Numbers at the edges and next to them, in the edges' dtype."""
+    low, high = edges.dtype.type(-np.inf), edges.dtype.type(np.inf)
+    return np.concatenate([edges, np.nextafter(edges, low), np.nextafter(edges, high)])
+
+
+def counted(x, edges):
+    """By comparisons of all with all."""
+    inside = x[(x >= edges[0]) & (x <= edges[-1])]
+    place = np.minimum((inside[:, None] >= edges).sum(1) - 1, len(edges) - 2)
+    return np.bincount(place, minlength=len(edges) - 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bins", [1, 2, 3, 10, 49, 64, 1000])
+@pytest.mark.parametrize("ends", [(0, 1), (-0.1, 0.7), (1e6, 1e6 + 7), (-3e-40, 1e-39), (2, 2)])
+def test_a_histogram_at_its_edges(dtype, bins, ends):
+    edges = host(flow.histogram(tensor([], dtype), bins, range=ends).bin_edges)
+    x = np.concatenate([beside(edges), [np.nan, np.inf, -np.inf, 0.0, -0.0]]).astype(dtype)
+    RNG.shuffle(x)
+    found = flow.histogram(tensor(x, dtype), bins, range=ends)
+    np.testing.assert_array_equal(host(found.bin_edges), edges)
+    np.testing.assert_array_equal(host(found.hist), counted(x, edges))
+    weighted = flow.histogram(tensor(x, dtype), bins, range=ends, weight=flow.ones(len(x)))
+    np.testing.assert_array_equal(host(weighted.hist), host(found.hist))
+
+
+def test_a_histogram_of_edges_that_fall_together():
+    x = tensor(np.full(5, 1 + 2**-23), "float32")
+    ends = (1.0, 1 + 2.0**-22)
+    found = flow.histogram(x, 64, range=ends)
+    np.testing.assert_array_equal(host(found.hist), counted(host(x), host(found.bin_edges)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 1, 63, 5001, 200_001])
+def test_every_length_and_layout(dtype, n):
+    x = tensor(RNG.standard_normal((n, 2)), dtype)[:, 1]
+    found = flow.histogram(x, 17, range=(-1.0, 1.0))
+    np.testing.assert_array_equal(host(found.hist), counted(host(x), host(found.bin_edges)))
+    density = flow.histogram(x, 17, range=(-1.0, 1.0), density=True).hist
+    if n > 100:
+        np.testing.assert_allclose(host(density).sum() * 2 / 17, 1, rtol=1e-5)
+    np.testing.assert_array_equal(host(flow.histc(x, 16, -1, 1)),
+                                  np.histogram(host(x), 16, (-1, 1))[0])  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("ends", [(0, 1), (-0.1, 0.7), (1e6, 1e6 + 7)])
+@pytest.mark.parametrize("bins", [1, 3, 10, 64])
+def test_histc_computes_in_the_dtype(dtype, bins, ends):
+    c = np.dtype(dtype).type
+    x = beside(np.linspace(*ends, bins + 1).astype(dtype))
+    x = np.concatenate([x, np.array([np.nan, np.inf, -np.inf], dtype)])
+    inside = x[(x >= c(ends[0])) & (x <= c(ends[1]))]
+    place = ((inside - c(ends[0])) * c(bins) / c(ends[1] - ends[0])).astype(np.int64)
+    want = np.bincount(np.minimum(place, bins - 1), minlength=bins)
+    np.testing.assert_array_equal(host(flow.histc(tensor(x, dtype), bins, *ends)), want)
+
+
+def test_histc_of_other_dtypes():
+    for dtype in ("uint8", "int16", "int64", "float16", "bfloat16"):
+        x = tensor(np.arange(100) % 11, dtype)
+        assert flow.histc(x, 11, 0, 11).tolist() == [10, *[9] * 10]
