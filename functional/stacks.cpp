@@ -4,13 +4,17 @@
 #include <algorithm>
 
 #include "functional/cat.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
 #include "functional/parts.h"
 #include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -75,6 +79,34 @@ StatusOr<Tensor> ColumnStack(absl::Span<const Tensor> tensors) {
   });
 }
 
+namespace {
+
+// Whether blocks are written into zeros one by one: those of the CPU that are not recorded, none of
+// which is promoted.
+bool WritesBlocks(const TensorList& blocks) {
+  return std::all_of(blocks.begin(), blocks.end(), [&](const Tensor& t) {
+    const bool recorded = GradEnabled() && autograd::RequiresGrad(t);
+    return t.device().type == DeviceType::kCPU && t.dtype() == blocks[0].dtype() && !GlobalOf(t) &&
+           !recorded;
+  });
+}
+StatusOr<Tensor> WrittenBlocks(const TensorList& blocks, int64_t cols) {
+  int64_t rows = 0;
+  for (const Tensor& t : blocks) rows += t.shape()[0];
+  OFL_ASSIGN_OR_RETURN(Tensor y, Zeros({rows, cols}, blocks[0].dtype(), blocks[0].device()));
+  int64_t row = 0, col = 0;
+  for (const Tensor& t : blocks) {
+    OFL_ASSIGN_OR_RETURN(const Tensor band, Narrow(y, 0, row, t.shape()[0]));
+    OFL_ASSIGN_OR_RETURN(const Tensor place, Narrow(band, 1, col, t.shape()[1]));
+    OFL_RETURN_IF_ERROR(CopyInto(place, t).status());
+    row += t.shape()[0];
+    col += t.shape()[1];
+  }
+  return y;
+}
+
+}  // namespace
+
 StatusOr<Tensor> BlockDiag(absl::Span<const Tensor> tensors) {
   TensorList blocks;
   int64_t cols = 0;
@@ -89,6 +121,7 @@ StatusOr<Tensor> BlockDiag(absl::Span<const Tensor> tensors) {
     blocks.push_back(std::move(block));
   }
   if (blocks.empty()) return Zeros({1, 0});
+  if (WritesBlocks(blocks)) return WrittenBlocks(blocks, cols);
   TensorList rows;
   int64_t done = 0;
   for (const Tensor& t : blocks) {

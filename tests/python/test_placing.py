@@ -68,6 +68,13 @@ def test_blocks_and_products():
     want = np.zeros((5, 5))
     want[:2, :3], want[2, 3], want[3:, 4:] = a, 9, b
     same(y, want)
+    narrow = flow.tensor([9.0], dtype=flow.float32)  # promoted, and beside a block with a gradient
+    same(flow.block_diag(flow.tensor(a), narrow, flow.tensor(b)), want)
+    x = flow.tensor(a, requires_grad=True)
+    flow.block_diag(x, flow.tensor(b).T, x[:0]).sum().backward()
+    same(x.grad, np.ones_like(a))
+    across = flow.block_diag(flow.tensor(a.T.copy()).T, flow.zeros(0, 2, dtype=flow.float64))
+    same(across, np.concatenate([a, np.zeros((2, 2))], 1))
     with pytest.raises(flow.ShapeError, match="tensor 1 has shape"):
         flow.block_diag(flow.ones(1), flow.ones(1, 1, 1))
     x, z = flow.tensor([1, 2]), flow.tensor([3, 4, 5])
