@@ -30,9 +30,22 @@ def as_float(input: Tensor) -> Tensor:
     return input if input.dtype.is_floating_point else input.to(None, _ext.float32)
 
 
+_NARROW = (_ext.float16, _ext.bfloat16)
+
+
+def in_float32(x: Tensor) -> dtype | None:
+    """For the dtype of a reduction: float32 for 16-bit floats, else what it is anyway."""
+    return _ext.float32 if x.dtype in _NARROW else None
+
+
+def _is_read(x: Tensor) -> bool:
+    return x.is_cpu and not x.is_global and not (x.requires_grad and _ext.is_grad_enabled())
+
+
 def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The function of tensors of one dtype, that which they are promoted to; of 16 bits, computed
-    in float32.
+    in float32. On the CPU the function itself reads them, and results in float32, if nothing is
+    recorded: gradients would be rounded each for itself.
     """
 
     @functools.wraps(function)
@@ -42,9 +55,11 @@ def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         mixed = any(t.dtype is not given for t in tensors)
         if mixed:
             given = common_dtype(tensors)
-        narrow = given in (_ext.float16, _ext.bfloat16)
+        narrow = given in _NARROW
         if not mixed and not narrow:
             return function(input, *args, **kwargs)
+        if not mixed and all(_is_read(t) for t in tensors):
+            return function(input, *args, **kwargs).to(None, given)
 
         def cast(t: Any) -> Any:
             if not isinstance(t, Tensor):

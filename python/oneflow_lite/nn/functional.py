@@ -83,7 +83,7 @@ from oneflow_lite._C import (
     threshold_,
     triplet_margin_loss,
 )
-from oneflow_lite._math import norm, rounded_once
+from oneflow_lite._math import in_float32, norm, rounded_once
 from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, int64
 from oneflow_lite._shapes import wrapped_dim
@@ -166,7 +166,7 @@ def normalize(
     """``input`` over its p-norm along a dim or several, which counts as ``eps`` at least."""
     if isinstance(dim, int):
         dim = wrapped_dim("normalize", input, dim)
-    return input / _C.clamp(norm(input, p, dim, keepdim=True), eps)
+    return input / _C.clamp(norm(input, p, dim, True, in_float32(input)), eps)
 
 
 @rounded_once
@@ -174,7 +174,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
     x1, x2 = _C.broadcast_tensors(x1, x2)
     dim = wrapped_dim("cosine_similarity", x1, dim)
-    lengths = (_C.clamp(norm(x, 2, dim, keepdim=True), eps) for x in (x1, x2))
+    lengths = (_C.clamp(norm(x, 2, dim, True, in_float32(x)), eps) for x in (x1, x2))
     return (x1 / next(lengths) * (x2 / next(lengths))).sum(dim)
 
 
@@ -183,6 +183,8 @@ def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` along the last dim; eps keeps its slope finite."""
+    if in_float32(x1):
+        x1 = x1.float()
     return norm(x1 - x2 + eps, p, -1, keepdim)
 
 
