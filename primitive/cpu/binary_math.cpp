@@ -103,10 +103,10 @@ template <class D, class V>
 HWY_INLINE V LogAddExp2Of(D d, V a, V b) {
   using T = hn::TFromD<D>;
   const auto most = hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b);
-  auto less = hn::Neg(hn::Abs(hn::Sub(a, b)));
-  less = hn::IfThenElse(hn::Eq(a, b), hn::Zero(d), less);  // infinities of one sign
-  const auto rest = VectorLog1p(d, VectorExp2(d, less));
-  return hn::MulAdd(rest, hn::Set(d, T(1.44269504088896340736)), most);
+  const auto rest = VectorLog1p(d, VectorExp2(d, hn::Neg(hn::Abs(hn::Sub(a, b)))));
+  const auto sum = hn::MulAdd(rest, hn::Set(d, T(1.44269504088896340736)), most);
+  // Exact where both are the same, which may be near -1; infinities of one sign, too.
+  return hn::IfThenElse(hn::Eq(a, b), hn::Add(a, hn::Set(d, T(1))), sum);
 }
 
 template <class D, class V>
