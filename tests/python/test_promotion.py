@@ -104,3 +104,18 @@ def test_of_several_tensors_those_with_dims_come_first():
     x, y = flow.ones(2, dtype=flow.int64), flow.tensor(1.0, dtype=flow.bfloat16)
     assert flow.addcmul(x, y, flow.ones(2, dtype=flow.float16)).dtype is flow.float16
     assert flow.addcmul(x, y, flow.tensor(1.0, dtype=flow.float64)).dtype is flow.float64
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float64"])
+def test_type_as_takes_the_dtype_of_another(dtype, device):
+    x = flow.tensor([[0.0, 2.5], [-1.0, 3.0]], device=device, requires_grad=True)
+    other = flow.zeros(3, dtype=getattr(flow, dtype), device=device)
+    y = x.type_as(other)
+    assert y.dtype == other.dtype and y.device == x.device
+    np.testing.assert_array_equal(
+        y.detach().cpu().numpy(), x.detach().to(other.dtype).cpu().numpy()
+    )
+    assert x.type_as(flow.zeros(1)).dtype == flow.float32
+    if other.is_floating_point():
+        y.sum().backward()
+        assert x.grad.tolist() == [[1.0, 1.0]] * 2
