@@ -36,8 +36,8 @@ OFL_API StatusOr<Tensor> ScatterInto(const Tensor& self, int64_t dim, const Tens
                                      const Operand& src);
 OFL_API StatusOr<Tensor> ScatterAddInto(const Tensor& self, int64_t dim, const Tensor& index,
                                         const Tensor& src);
-// In place, without a gradient: self's elements times ("prod") those of src that go
-// there, or the largest ("amax") or smallest ("amin") of all. NaN stays NaN. Each step is rounded.
+// In place, without a gradient: self's elements times ("prod") those of src that go there, or the
+// largest ("amax") or smallest ("amin") of all. NaN stays NaN. Each step is rounded.
 OFL_API StatusOr<Tensor> ScatterJoinInto(const Tensor& self, int64_t dim, const Tensor& index,
                                          const Tensor& src, absl::string_view join);
 

@@ -72,10 +72,6 @@ StatusOr<Rows> RowsOf(const char* name, const Tensor& x, const Tensor& target, i
   return rows;
 }
 
-}  // namespace
-
-namespace {
-
 // Whether one op gives the distances: of floats on the CPU that are not recorded.
 bool HasDistances(const Tensor& x, double p) {
   const bool norm = p == 0 || p == 1 || p == 2 || p == std::numeric_limits<double>::infinity();

@@ -88,15 +88,18 @@ PyObject* WithoutLock(F&& f) {
   return WrapResult(*std::move(found));
 }
 
+// Whether an index is a mask of x's shape that lies beside it.
+bool IsMaskOf(const Tensor& x, const Tensor& index) {
+  return IsLocal(x) && index.dtype() == DType::kBool && index.shape() == x.shape() &&
+         index.device() == x.device() && !GlobalOf(index);
+}
+
 // x[index] for one tensor of places or a mask of x's shape, which need no plan. Null without an
 // exception where it is neither.
 PyObject* PickedBy(const Tensor& x, const Tensor& index) {
-  if (!IsLocal(x)) return nullptr;
-  if (IsPlacesOf(x, index)) return WithoutLock([=] { return functional::IndexFirst(x, index); });
-  const bool mask = index.dtype() == DType::kBool && index.shape() == x.shape() &&
-                    index.device() == x.device() && !GlobalOf(index);
-  if (!mask) return nullptr;
-  return WithoutLock([=] { return functional::MaskedSelect(x, index); });
+  if (IsMaskOf(x, index)) return WithoutLock([=] { return functional::MaskedSelect(x, index); });
+  if (!IsLocal(x) || !IsPlacesOf(x, index)) return nullptr;
+  return WithoutLock([=] { return functional::IndexFirst(x, index); });
 }
 
 // A tuple of places of one shape, for the leading dims of x; nothing where it is another.
@@ -221,19 +224,7 @@ bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
   return !autograd::IsLeaf(self) && base.defined() && base.IsSame(autograd::Base(view));
 }
 
-// x[i, j] = value, or +=, for places of the leading dims, without a plan. Null without an exception
-// where they want one.
-PyObject* WrittenByAll(const Tensor& x, PyObject* index, const Tensor& value, bool accumulate) {
-  if (!x.is_contiguous()) return nullptr;
-  const TensorList places = PlacesOfAll(x, index);
-  if (places.empty()) return nullptr;
-  return WithoutLock([&] {
-    StatusOr<Tensor> y = functional::IndexLeadingInto(x, places, value, accumulate);
-    return y.ok() ? y : Renamed("setitem", y.status());
-  });
-}
-
-// x[..., places, ...] = value, or +=; likewise.
+// x[..., places, ...] = value, or +=, without a plan. Null without an exception where it wants one.
 PyObject* WrittenAmong(const Tensor& x, PyObject* index, const Tensor& value, bool accumulate) {
   PyObject* data = OnlyPlaces(x, index);
   if (!data || x.numel() == 0) return nullptr;
@@ -248,13 +239,19 @@ PyObject* WrittenAmong(const Tensor& x, PyObject* index, const Tensor& value, bo
   });
 }
 
-// Either of them; likewise.
-PyObject* WrittenAt(const Tensor& x, PyObject* index, PyObject* value, bool accumulate) {
-  if (PlacesOfAll(x, index).empty() && !OnlyPlaces(x, index)) return nullptr;
-  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, x.dtype(), {});
+// The same, and x[i, j] = value, or +=, for places of the leading dims of a contiguous tensor.
+PyObject* WrittenAt(const Tensor& target, PyObject* index, PyObject* value, bool accumulate) {
+  if (PlacesOfAll(target, index).empty() && !OnlyPlaces(target, index)) return nullptr;
+  const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, target.dtype(), {});
   if (!from.defined() || GlobalOf(from)) return nullptr;
-  PyObject* written = WrittenByAll(x, index, from, accumulate);
-  return written || PyErr_Occurred() ? written : WrittenAmong(x, index, from, accumulate);
+  // Reading the value may have given the target other data, and so may another thread from here on.
+  const Tensor x = target;
+  const TensorList leading = x.is_contiguous() ? PlacesOfAll(x, index) : TensorList();
+  if (leading.empty()) return WrittenAmong(x, index, from, accumulate);
+  return WithoutLock([&] {
+    StatusOr<Tensor> y = functional::IndexLeadingInto(x, leading, from, accumulate);
+    return y.ok() ? y : Renamed("setitem", y.status());
+  });
 }
 
 // The same for index_put_, whose index is a tuple: whether it wanted no plan.
@@ -273,13 +270,9 @@ PyObject* WriteAt(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 // x[mask] = number, of a mask of x's shape; likewise.
 PyObject* AssignedWhere(const Tensor& x, PyObject* index, PyObject* value) {
-  if (!IsTensor(index) || !IsLocal(x)) return nullptr;
+  if (!IsTensor(index) || !IsMaskOf(x, Unwrap(index)) || IsTensor(value)) return nullptr;
   const Tensor& mask = Unwrap(index);
   Scalar number;
-  if (mask.dtype() != DType::kBool || mask.shape() != x.shape() || mask.device() != x.device() ||
-      GlobalOf(mask) || IsTensor(value)) {
-    return nullptr;
-  }
   const Match m = AsScalar(value, &number);
   const bool fits = m == Match::kYes &&
                     (IsFloating(x.dtype()) || (IsIntegral(x.dtype()) && !number.is_float())) &&
