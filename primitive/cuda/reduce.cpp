@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "oneflow_lite/core/cuda/stream.h"
 #include "primitive/cuda/host.h"
 #include "primitive/cuda/reduce/grad_launch.h"
 #include "primitive/cuda/reduce/launch.h"
@@ -31,10 +32,19 @@ class CudaReduce final : public Reduce {
   }
   Status Launch(Stream& stream, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void* workspace) const override {
-    const cuda::Reduction run{shape, spec_.op, parameter, spec_.out, x, y, second, workspace};
     const cuda::ReductionLaunchers launchers =
         spec_.op == ReduceKind::kNorm ? FinderOfNorm(parameter)(spec_.op, spec_.in) : launchers_;
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
+      const cuda::Reduction run{.shape = shape,
+                                .op = spec_.op,
+                                .parameter = parameter,
+                                .out = spec_.out,
+                                .x = x,
+                                .y = y,
+                                .second = second,
+                                .workspace = workspace,
+                                .counters = CountersOf(stream),
+                                .num_counters = CudaStream::kCounters};
       return launchers.launch(run, cuda::LimitsOf(stream), s);
     });
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <string>
 #include <utility>
@@ -194,6 +195,64 @@ TEST(ReducePlanTest, RowsAndColumnsAroundTheBoundaries) {
       }
     }
   }
+}
+
+// Blocks that end in any order: each chunk is merged once, and the counters are left at 0.
+void ExpectMergesAll(const ReducePlan& p, std::mt19937* random) {
+  const int64_t units = p.columns ? p.kept.count * p.tiles.value : p.results;
+  std::vector<int64_t> counters(p.counters()), ended(units);
+  std::vector<std::vector<int64_t>> merged(units * p.chunks.value);  // chunks in each state
+  std::vector<int64_t> order(merged.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), *random);
+  for (const int64_t block : order) {
+    const int64_t unit = block / p.chunks.value, first = unit * p.chunks.value;
+    int64_t mine = block - first;
+    merged[block] = {mine};
+    for (int level = 0; level < p.levels(); ++level) {
+      const ReduceMerge merge = MergeAt(p, unit, mine, level);
+      ASSERT_LT(merge.counter, p.counters());
+      if (++counters[merge.counter] < merge.count) break;
+      counters[merge.counter] = 0;
+      std::vector<int64_t> all;
+      for (int64_t k = 0; k < merge.count; ++k) {
+        const auto& one = merged[first + merge.first + k * merge.step];
+        all.insert(all.end(), one.begin(), one.end());
+      }
+      mine = merge.first;
+      merged[first + mine] = all;
+      ended[unit] += level + 1 == p.levels();
+    }
+  }
+  std::vector<int64_t> chunks(p.chunks.value);
+  std::iota(chunks.begin(), chunks.end(), 0);
+  for (int64_t unit = 0; unit < units; ++unit) {
+    EXPECT_EQ(ended[unit], 1);
+    EXPECT_EQ(merged[unit * p.chunks.value], chunks);
+  }
+  for (const int64_t counter : counters) EXPECT_EQ(counter, 0);
+}
+TEST(ReducePlanTest, BlocksThatEndInAnyOrderMergeAllChunks) {
+  std::mt19937 random(7);
+  int with_groups = 0;
+  for (const auto& sizes : {std::vector<int64_t>{1 << 26},
+                            {1 << 20, 40},
+                            {1 << 20, 3},
+                            {8192, 8192},
+                            {3000, 64, 50},
+                            {70000, 7},
+                            {1 << 18, 128},
+                            {5, 1 << 20}}) {
+    for (unsigned reduced = 1; reduced < 1u << sizes.size(); ++reduced) {
+      for (const int past : {0, 1}) {
+        const ReducePlan p = PlanReduce(Dense(sizes, reduced), {2, 8, kResident, 132, past == 0});
+        if (p.chunks.value < 2) continue;
+        with_groups += p.levels() == 2;
+        ExpectMergesAll(p, &random);
+      }
+    }
+  }
+  EXPECT_GT(with_groups, 4);
 }
 
 // Where a warp takes a result, and where a block does.

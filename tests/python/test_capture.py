@@ -14,6 +14,34 @@ def needs_gpu():
         pytest.skip("no GPU here")
 
 
+def reductions_in_chunks(x):
+    """Whose blocks count in the stream's memory which of them is the last."""
+    return [x.sum(), x.sum(0), x[:, :40].sum(0), x.var(0), x.amax(), x.reshape(-1, 8).logsumexp(0)]
+
+
+@pytest.mark.cuda
+def test_reductions_in_chunks_on_two_streams_and_in_a_graph():
+    needs_gpu()
+    x = flow.randn(40000, 48, device="cuda")
+    want = [y.numpy() for y in reductions_in_chunks(x)]
+    sides = [flow.cuda.Stream(), flow.cuda.Stream()]
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        captured = reductions_in_chunks(x)
+    flow.cuda.synchronize()
+    found = []
+    for _ in range(20):
+        for side in sides:
+            with flow.cuda.stream(side):
+                found.append(reductions_in_chunks(x))
+        graph.replay()
+        found.append(reductions_in_chunks(x))
+    flow.cuda.synchronize()
+    for ys in [*found, captured]:
+        for y, expected in zip(ys, want, strict=True):
+            np.testing.assert_array_equal(y.numpy(), expected)
+
+
 @pytest.mark.cuda
 def test_a_softmax_is_captured_and_replayed():
     needs_gpu()

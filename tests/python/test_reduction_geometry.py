@@ -124,6 +124,16 @@ def test_around_batches(name, device):
             check(name, made((rows, 3, 2, length), "bfloat16", device)[:, :, 1:], (0, 1, 3))
 
 
+# So few results that blocks take chunks of them; of few columns so many that they merge in groups.
+@pytest.mark.parametrize("name", ["sum", "amax", "var", "logsumexp", "count_nonzero"])
+def test_many_chunks(name, device):
+    for shape, dims in (((150_000, 40), (0,)), ((150_001, 7), (0,)), ((100_000, 1), (0,)),
+                        ((2_000_003,), (0,)), ((3, 500_001), (1,)),
+                        ((90, 3, 800, 24), (0, 2)), ((90, 3, 801, 7), (0, 2))):  # fmt: skip
+        for dtype in ("bfloat16", "float32"):
+            check(name, made(shape, dtype, device), dims)
+
+
 @pytest.mark.parametrize("name", ["sum", "amax", "norm", "var", "logsumexp"])
 def test_layouts(name, device):
     x = made((6, 34, 40, 24), "bfloat16", device)

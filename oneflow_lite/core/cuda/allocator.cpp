@@ -33,17 +33,6 @@ bool CachingIsWanted() {
   return !no || std::string_view(no) != "1";
 }
 
-// cudaMalloc, cudaFree and event queries are refused in a thread that captures; they do not touch
-// the captured streams, so they may be let through.
-class RelaxedCapture {
- public:
-  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
 }  // namespace
 
 struct CudaAllocator::Block {

@@ -30,6 +30,19 @@
 
 namespace oneflow_lite {
 
+// cudaMalloc, cudaFree and event queries are refused in a thread that captures; they do not touch
+// the captured streams, so they may be let through.
+class RelaxedCapture {
+ public:
+  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 class CudaAllocator {
  public:
   struct Pool;

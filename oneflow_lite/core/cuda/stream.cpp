@@ -2,6 +2,7 @@
 #include "oneflow_lite/core/cuda/stream.h"
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "oneflow_lite/core/cuda/allocator.h"
@@ -12,9 +13,13 @@ namespace oneflow_lite {
 namespace {
 
 // Streams that nobody holds at present, by device. Never destroyed: streams outlive static objects.
+struct IdleStream {
+  cudaStream_t stream = nullptr;
+  uint32_t* counters = nullptr;
+};
 struct StreamPool {
   std::mutex mutex;
-  std::vector<std::vector<cudaStream_t>> idle;
+  std::vector<std::vector<IdleStream>> idle;
 };
 StreamPool& Pool() {
   static auto* pool = new StreamPool;
@@ -79,22 +84,24 @@ class CudaEvent final : public Event {
 }  // namespace
 
 StatusOr<Ref<Stream>> CudaStream::New(Device device, const DeviceProperties* properties) {
-  cudaStream_t stream = nullptr;
+  IdleStream found;
   {
     StreamPool& pool = Pool();
     std::lock_guard lock(pool.mutex);
     const auto index = static_cast<size_t>(device.index);
     if (index < pool.idle.size() && !pool.idle[index].empty()) {
-      stream = pool.idle[index].back();
+      found = pool.idle[index].back();
       pool.idle[index].pop_back();
     }
   }
-  if (!stream) {
+  if (!found.stream) {
     DeviceGuard guard(device.index);
     OFL_RETURN_IF_ERROR(
-        CudaStatus(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "new stream"));
+        CudaStatus(cudaStreamCreateWithFlags(&found.stream, cudaStreamNonBlocking), "new stream"));
   }
-  return Ref<Stream>(MakeRef<CudaStream>(device, properties, stream, Ownership::kPooled));
+  auto stream = MakeRef<CudaStream>(device, properties, found.stream, Ownership::kPooled);
+  stream->counters_ = found.counters;
+  return Ref<Stream>(std::move(stream));
 }
 
 CudaStream::~CudaStream() {
@@ -103,9 +110,12 @@ CudaStream::~CudaStream() {
     std::lock_guard lock(pool.mutex);
     const auto index = static_cast<size_t>(device().index);
     if (pool.idle.size() <= index) pool.idle.resize(index + 1);
-    pool.idle[index].push_back(stream_);
+    pool.idle[index].push_back({stream_, counters_});
   } else if (ownership_ == Ownership::kExternal) {
     GetCudaAllocator(device().index).ForgetStream(stream_);
+    DeviceGuard guard(device().index);
+    RelaxedCapture relaxed;
+    cudaFree(counters_);
   }
 }
 
@@ -130,6 +140,24 @@ StatusOr<const uint64_t*> CudaStream::RandomShift() {
   unsigned long long id = 0;
   OFL_RETURN_IF_ERROR(CudaStatus(cudaStreamGetCaptureInfo(stream_, &status, &id), "capture info"));
   return RandomShiftOfCapture(id);
+}
+
+uint32_t* CudaStream::Counters() {
+  if (capturing()) return nullptr;
+  std::lock_guard lock(counters_mutex_);
+  if (!counters_) {
+    constexpr size_t kBytes = kCounters * sizeof(uint32_t);
+    RelaxedCapture relaxed;
+    void* data = nullptr;
+    if (cudaMalloc(&data, kBytes) != cudaSuccess ||
+        cudaMemsetAsync(data, 0, kBytes, stream_) != cudaSuccess) {
+      cudaFree(data);
+      cudaGetLastError();
+      return nullptr;
+    }
+    counters_ = static_cast<uint32_t*>(data);
+  }
+  return counters_;
 }
 
 StatusOr<Ref<Event>> NewCudaEvent(Device device, bool timing) {

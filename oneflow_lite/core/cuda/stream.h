@@ -5,6 +5,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <mutex>
+
 #include "oneflow_lite/core/stream.h"
 
 namespace oneflow_lite {
@@ -25,13 +27,22 @@ class CudaStream final : public Stream {
   Status Synchronize() override;
   bool capturing() const override;
   StatusOr<const uint64_t*> RandomShift() override;
+  // kCounters zeros in the device's memory, for one kernel after the other that leaves them as
+  // zeros. Null during a capture, whose replays may run beside this stream, and without memory.
+  static constexpr int kCounters = 4096;
+  uint32_t* Counters();
 
  private:
   ~CudaStream() override;
 
   cudaStream_t stream_;
   Ownership ownership_;
+  std::mutex counters_mutex_;
+  uint32_t* counters_ = nullptr;
 };
+
+// Counters() of a stream that is of a CUDA device.
+inline uint32_t* CountersOf(Stream& stream) { return static_cast<CudaStream&>(stream).Counters(); }
 
 StatusOr<Ref<Event>> NewCudaEvent(Device device, bool timing);
 

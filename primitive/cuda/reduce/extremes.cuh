@@ -140,6 +140,7 @@ struct ExtremesReducer {
     return {Nearest<false, A>(), Nearest<true, A>()};
   }
   __device__ __forceinline__ Gathered Begin() const { return Identity(); }
+  __device__ __forceinline__ Gathered BeginColumn() const { return Identity(); }
   __device__ __forceinline__ State Conclude(const Gathered& s) const { return s; }
   __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
     if constexpr (std::is_floating_point_v<A>) {
@@ -213,6 +214,7 @@ struct PlaceReducer {
     return {smallest ? Nearest<false, A>() : Nearest<true, A>(), kNone};
   }
   __device__ __forceinline__ Gathered Begin() const { return Identity(); }
+  __device__ __forceinline__ Gathered BeginColumn() const { return Identity(); }
   __device__ __forceinline__ State Conclude(const Gathered& s) const { return s; }
   __device__ __forceinline__ void Add(State& s, A v, int64_t place) const {
     if (smallest) {

@@ -24,6 +24,8 @@ struct Reduction {
   void* y;
   void* second;
   void* workspace;
+  unsigned* counters;  // zeros, which the launch leaves as zeros; null: it has its own
+  int64_t num_counters;
 };
 struct ReductionLaunchers {
   size_t (*workspace_bytes)(const ReduceShape&, const DeviceLimits&) = nullptr;

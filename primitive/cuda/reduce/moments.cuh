@@ -25,11 +25,12 @@ struct LogSumExpReducer {
   struct Gathered {
     A shift, limit, sum;
   };
-  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
   static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
   __device__ __forceinline__ Gathered Begin() const { return {A(0), -Infinity<A>(), A(0)}; }
+  __device__ __forceinline__ Gathered BeginColumn() const { return Begin(); }
   __device__ __forceinline__ State Conclude(const Gathered& s) const {
     return {fabs(s.limit) == Infinity<A>() ? s.limit : s.shift, s.sum};
   }
@@ -104,10 +105,11 @@ __device__ __forceinline__ double FastQuotient(double a, double b) { return a / 
 // offsets are sums of shares, so that an infinite one stays. The squares of a slice with an
 // infinite element are NaN.
 //
-// A thread sums distances from a center and their squares: four instructions an element. The center
-// is its first element, and, whenever the count has doubled, the mean of all its elements: the
-// squares about the mean, which these sums give by a subtraction, are then never less than a
-// quarter of the squares about the center, after the first batch.
+// Of rows a thread sums distances from a center and their squares: four instructions an element.
+// The center is its first element, and, whenever the count has doubled, the mean of all its
+// elements: the squares about the mean, which these sums give by a subtraction, are then never less
+// than a quarter of the squares about the center, after the first batch. Of columns, of which it
+// has many at once, it merges the state of each batch.
 template <class A>
 struct SpreadReducer {
   using Value = A;
@@ -117,7 +119,7 @@ struct SpreadReducer {
   struct Gathered {
     A n, recenter_at, center, sum, squares;
   };
-  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
+  static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   double correction;
   bool root;
 
@@ -129,6 +131,8 @@ struct SpreadReducer {
     const A squares = s.squares - (fabs(beside) < Infinity<A>() ? beside : s.sum - s.sum);
     return {s.n, s.center, offset, squares < A(0) ? A(0) : squares};
   }
+  __device__ __forceinline__ State BeginColumn() const { return Identity(); }
+  __device__ __forceinline__ State Conclude(const State& s) const { return s; }
   __device__ __forceinline__ void Add(Gathered& s, A v, int64_t) const {
     Recenter<1>(s, v);
     AddAbout(s, v);
@@ -153,20 +157,26 @@ struct SpreadReducer {
     for (int k = 0; k < K; ++k) s.sum += sums[k], s.squares += squares[k];
     s.n += A(N * K);
   }
-  // All columns have as many elements so far.
+  // All columns have as many elements so far. Offsets are of the mean from the first element.
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(Gathered (&s)[N], const Pack<In, N> (&x)[K],
+  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
                                             int64_t) const {
-    const A before = s[0].n;
-    if (before >= s[0].recenter_at) {
-#pragma unroll
-      for (int i = 0; i < N; ++i) Recenter<K>(s[i], ConvertTo<A>(x[0].v[i]));
-    }
+    const A before = s[0].n, n = before + A(K), share = FastQuotient(A(K), n);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
+      if (before == A(0)) s[i].center = CenterAt(ConvertTo<A>(x[0].v[i]));
+      A v[K], offset(0), squares(0);
 #pragma unroll
-      for (int k = 0; k < K; ++k) AddAbout(s[i], ConvertTo<A>(x[k].v[i]));
-      s[i].n = before + A(K);
+      for (int k = 0; k < K; ++k) {
+        v[k] = ConvertTo<A>(x[k].v[i]) - s[i].center;
+        offset += v[k] * (A(1) / A(K));
+      }
+#pragma unroll
+      for (int k = 0; k < K; ++k) squares += (v[k] - offset) * (v[k] - offset);
+      const A d = offset - s[i].offset;
+      s[i].n = n;
+      s[i].offset = s[i].offset * (A(1) - share) + offset * share;
+      s[i].squares += squares + d * d * before * share;
     }
   }
   // About a's center.
@@ -195,6 +205,9 @@ struct SpreadReducer {
     s.sum += d;
     s.squares += d * d;
   }
+  __device__ __forceinline__ static A CenterAt(A first) {
+    return fabs(first) < Infinity<A>() ? first : A(0);
+  }
   // Before a batch of kCount elements. The sums are of distances from the rounded center; where
   // they are infinite, it stays.
   template <int kCount>
@@ -202,7 +215,7 @@ struct SpreadReducer {
     if (s.n < s.recenter_at) return;
     s.recenter_at = A(2) * s.n + A(kCount);
     if (s.n == A(0)) {
-      s.center = fabs(first) < Infinity<A>() ? first : A(0);
+      s.center = CenterAt(first);
       return;
     }
     const A center = s.center + FastQuotient(s.sum, s.n), by = center - s.center;

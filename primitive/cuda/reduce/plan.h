@@ -13,9 +13,10 @@
 //   columns: it is kept. A block takes a tile: its lanes lie along the columns, its ways along the
 //            reduced places.
 //
-// Where there are too few results to fill the device, `chunks` parts of each leave a partial state,
-// [chunk][result], and a second launch merges those. Chunks take turns, so that all blocks read
-// from one region of memory at a time. The order of all merges is the plan's.
+// Where there are too few results to fill the device, `chunks` parts of each leave a state, and the
+// block that ends last merges those; where they are many, the last one of each group of them does,
+// and of the groups. Chunks take turns, so that all blocks read from one region of memory at a
+// time. The order of all merges is the plan's.
 #pragma once
 
 #include "primitive/cuda/chip/device_limits.h"
@@ -27,14 +28,17 @@ namespace cuda {
 
 struct ReducePolicy {
   static constexpr int kThreads = 128;
-  static constexpr int kBatch = 4;          // packs, or places of columns, under way in a thread
-  static constexpr int kTileLanes = 16;     // along the columns, at most: 256 bytes of packs
-  static constexpr int kTileBytes = 128;    // of states per thread of a tile, at most
-  static constexpr int kFewUnits = 128;     // of a result, up to which lanes of a warp take it
-  static constexpr int kWarpUnits = 1024;   // the same where there are many results:
-  static constexpr int kManyResults = 16;   // per multiprocessor
-  static constexpr int kManyThreads = 512;  // per multiprocessor: a lane takes a batch, not a pack
-  static constexpr int kMinPlaces = 64;     // of columns worth a chunk
+  static constexpr int kBatch = 4;           // packs, or places of columns, under way in a thread
+  static constexpr int kNarrowTurns = 4;     // batches under way where a thread has one column
+  static constexpr int kNarrowResident = 6;  // blocks of a multiprocessor then
+  static constexpr int kTileLanes = 16;      // along the columns, at most: 256 bytes of packs
+  static constexpr int kTileBytes = 128;     // of states per thread of a tile, at most
+  static constexpr int kFewUnits = 128;      // of a result, up to which lanes of a warp take it
+  static constexpr int kWarpUnits = 1024;    // the same where there are many results:
+  static constexpr int kManyResults = 16;    // per multiprocessor
+  static constexpr int kManyThreads = 512;   // per multiprocessor: a lane takes a batch, not a pack
+  static constexpr int kMinPlaces = 64;      // of columns worth a chunk
+  static constexpr int kMostMerges = 32;     // of a thread, for a tile of columns without groups
 };
 
 // Dims, innermost first, that an index is divided into, with their strides.
@@ -62,6 +66,7 @@ struct ReducePlan {
   int64_t results = 1, axis = 1;  // axis: elements of a result
   int64_t units = 0;              // of a result: packs, or places
   Divisor chunks;                 // of a result
+  int64_t group = 1;              // chunks of a group
   Divisor tiles;                  // of the columns
   Divisor length;                 // elements of a row, or columns
   int64_t step = 0;               // from one unit of a thread to the next; columns: from one batch
@@ -72,6 +77,15 @@ struct ReducePlan {
   ReduceWalk rest;                        // rows: of a result; columns: all reduced places
 
   int64_t tasks() const { return (columns ? kept.count * tiles.value : results) * chunks.value; }
+  // How often states of chunks are merged.
+  OFL_HOST_DEVICE int levels() const { return group < chunks.value ? 2 : 1; }
+  // Of a result, or a tile of columns: one for each group, and one for all groups.
+  OFL_HOST_DEVICE int64_t counters_each() const {
+    return levels() == 1 ? 1 : (chunks.value + group - 1) / group + 1;
+  }
+  int64_t counters() const {
+    return (columns ? kept.count * tiles.value : results) * counters_each();
+  }
   int64_t blocks() const {
     return columns ? tasks() : CeilDiv(tasks(), ReducePolicy::kThreads / lanes);
   }
@@ -127,18 +141,37 @@ OFL_HOST_DEVICE ReduceUnit NextUnit(const ReducePlan& p, ReduceUnit at) {
   return at;
 }
 
-// A block's part of the columns: the first of its lane 0, and the first of its places.
+// A block's part of the columns: the tile, the first column of its lane 0, and the first of its
+// places.
 struct ReduceTile {
-  int64_t outer, column, chunk, begin;
+  int64_t outer, tile, column, chunk, begin;
 };
 OFL_HOST_DEVICE ReduceTile TileAt(const ReducePlan& p, int64_t task) {
   const int64_t row = p.tiles.QuotientOfAny(task), outer = p.chunks.QuotientOfAny(row);
   ReduceTile t;
   t.outer = outer;
-  t.column = (task - row * p.tiles.value) * p.lanes * p.width;
+  const int64_t across = task - row * p.tiles.value;
+  t.tile = outer * p.tiles.value + across;
+  t.column = across * p.lanes * p.width;
   t.chunk = row - outer * p.chunks.value;
   t.begin = t.chunk * ReducePolicy::kBatch * (ReducePolicy::kThreads >> p.lanes_log2);
   return t;
+}
+
+// What the block does that is the last one of those that `counter` counts: the states of these
+// chunks are merged, and the result's place is that of the first one.
+struct ReduceMerge {
+  int64_t first, step;
+  int count;
+  int64_t counter;
+};
+// Of a result, or of a tile; `chunk` is one whose state has just been left.
+OFL_HOST_DEVICE ReduceMerge MergeAt(const ReducePlan& p, int64_t of, int64_t chunk, int level) {
+  const int64_t each = p.counters_each(), counter = of * each;
+  if (level == 1) return {0, p.group, static_cast<int>(each - 1), counter + each - 1};
+  const int64_t group = chunk / p.group, first = group * p.group;
+  const int64_t left = p.chunks.value - first;
+  return {first, 1, static_cast<int>(left < p.group ? left : p.group), counter + group};
 }
 
 // ---- On the host. ----
@@ -214,6 +247,7 @@ inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int64_t w
   const int64_t wanted = ChunksToFill(tasks > 0 ? tasks : 1, wave);
   const int64_t most = CeilDiv(p->units, least), chunks = wanted < most ? wanted : most;
   p->chunks = Divisor(chunks > 0 ? chunks : 1);
+  p->group = p->chunks.value;
 }
 
 // What a plan is for: an element's bytes; columns that a thread takes where all of a row's packs
@@ -222,7 +256,7 @@ struct ReduceTarget {
   int bytes, width, resident, multiprocessors;
   bool aligned;
   int pack() const { return 16 / bytes; }
-  int64_t wave() const { return int64_t{resident} * multiprocessors; }
+  int64_t wave(int blocks) const { return int64_t{blocks} * multiprocessors; }
 };
 
 inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
@@ -244,7 +278,7 @@ inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
     p->lanes = P::kThreads;
   }
   const int64_t tasks = p->lanes == P::kThreads ? p->results : INT64_MAX;
-  CutIntoChunks(p, tasks, int64_t{P::kThreads} * P::kBatch, target.wave());
+  CutIntoChunks(p, tasks, int64_t{P::kThreads} * P::kBatch, target.wave(target.resident));
   p->step = p->step_packs = p->lanes * p->chunks.value;
   if (p->rest.count > 1 && p->packs.value > 0) {
     p->step_rows = p->step / p->packs.value;
@@ -260,7 +294,12 @@ inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   while (p->lanes < most && int64_t{p->lanes} * width < p->length.value) p->lanes *= 2;
   p->units = p->axis;
   p->tiles = Divisor(CeilDiv(p->length.value, int64_t{p->lanes} * width));
-  CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces, target.wave());
+  CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces,
+                target.wave(width == 1 ? P::kNarrowResident : target.resident));
+  if (p->chunks.value * p->lanes * width > int64_t{P::kMostMerges} * P::kThreads) {
+    p->group = 1;
+    while (p->group * p->group < p->chunks.value) ++p->group;
+  }
   p->step = p->chunks.value * P::kBatch * (P::kThreads / p->lanes);
 }
 

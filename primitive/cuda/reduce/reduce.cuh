@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reductions over any dims, laid out by plan.h, in one launch where there are enough results
-// to fill the device, else in two. A reducer says what is gathered (reducers.cuh):
+// Reductions over any dims, laid out by plan.h, in one launch. A reducer says what is gathered
+// (reducers.cuh):
 //
 //   using Value = float;              // what elements are converted to
 //   struct State { ... };             // of a part; whole words
-//   using Gathered = ...;             // what a thread gathers, which concludes as a State
+//   using Gathered = ...;             // what a thread gathers of rows, which concludes as a State
 //   static constexpr int kBatch;      // packs, or places of columns, that are added together
 //   static constexpr int kResident;   // blocks of a multiprocessor, for which chunks make waves
 //   State Identity() const;
 //   Gathered Begin() const;
+//   Column BeginColumn() const;         // what a thread gathers of a column; it concludes, too
 //   void Add(Gathered&, Value, int64_t place) const;
 //   // Packs of one result; places: of their first elements.
 //   void AddPacks(Gathered&, const Pack<In, N> (&)[K], const int64_t (&places)[K]) const;
 //   // Places that follow each other, of N columns.
-//   void AddPlaces(Gathered (&)[N], const Pack<In, N> (&)[K], int64_t place) const;
+//   void AddPlaces(Column (&)[N], const Pack<In, N> (&)[K], int64_t place) const;
 //   State Conclude(const Gathered&) const;
 //   State Merge(const State& earlier, const State& later) const;
 //   // The result at y, of the slice whose elements lie at steps of each other.
@@ -85,6 +86,7 @@ __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const
   const int past = BytesPastBoundary(row) / sizeof(In);
   const int64_t length = p.length.value, whole_from = past > 0, whole_to = (length + past) / N;
   if (chunk == 0 && past > 0) {
+#pragma unroll 1
     for (int i = rank; i < N - past && i < length; i += p.lanes) {
       r.Add(gathered, ConvertTo<A>(row[i]), i);
     }
@@ -104,6 +106,7 @@ __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const
   }
   AddTail(r, packs, i, whole_to * N, step, past, gathered);
   if (chunk > 0 || whole_to < whole_from) return;
+#pragma unroll 1
   for (int64_t j = whole_to * N - past + rank; j < length; j += p.lanes) {
     r.Add(gathered, ConvertTo<A>(row[j]), j);
   }
@@ -189,15 +192,42 @@ __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, cons
   }
 }
 
-// A team of lanes, or a block, takes a chunk of a result.
-template <class In, class R>
+// ---- Chunks. ----
+
+// Where the blocks that take chunks of a result leave their states, for the last of them to merge.
+// Null where each result is one block's.
+template <class State>
+struct ReduceChunks {
+  State* states;   // [chunk][result]; of a group, in the end, in its first chunk's place
+  unsigned* done;  // the plan's counters, of chunks that are done; left at 0
+};
+
+// Whether this block's chunk is the last one of `chunks` that is done. Its state has been written,
+// and after the call those of the others can be read. All threads call it.
+__device__ __forceinline__ bool IsLastChunk(unsigned* done, int64_t chunks) {
+  __shared__ bool is_last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned last = static_cast<unsigned>(chunks - 1);
+    unsigned before;
+    asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(done), "r"(last)
+                 : "memory");
+    is_last = before == last;
+  }
+  __syncthreads();
+  return is_last;
+}
+
+// A team of lanes, or a block, takes a result; or a block a chunk of one.
+template <bool kOneRow, class In, class R>
 __global__ void __launch_bounds__(ReducePolicy::kThreads)
     ReduceRowsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
-                     ReduceOutputs out, typename R::State* partial) {
+                     ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;
   constexpr int kThreads = ReducePolicy::kThreads;
   __shared__ __align__(16) char slots_memory[kThreads / kWarp * sizeof(State)];
-  if (partial) AllowNextKernel();
   const bool whole_block = p.lanes == kThreads;
   const int teams = kThreads >> p.lanes_log2;
   const int rank = threadIdx.x & (p.lanes - 1), team = threadIdx.x >> p.lanes_log2;
@@ -211,125 +241,178 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     State state = r.Identity();
     if (active) {
       typename R::Gathered gathered = r.Begin();
-      result = partial ? p.chunks.QuotientOfAny(task) : task;
+      result = chunks.states ? p.chunks.QuotientOfAny(task) : task;
       chunk = task - result * p.chunks.value;
       place = PlaceOf(p.kept, result);
-      if (p.rest.count == 1) {
+      if constexpr (kOneRow) {
         GatherRow(r, p, x + place.x, chunk, rank, gathered);
       } else {
         GatherRows(r, p, x + place.x, chunk * p.lanes + rank, gathered);
       }
       state = r.Conclude(gathered);
     }
-    state = whole_block ? MergeBlock(r, state, reinterpret_cast<State*>(slots_memory))
-                        : MergeLanes(r, state, p.lanes);
-    if (!active || rank != 0) continue;
-    if (partial) {
-      partial[chunk * p.results + result] = state;
-    } else {
-      r.Finish(state, out, place.y, x + place.x, 1);
+    bool finishes = active && rank == 0;
+    // Once; and where there are chunks, a second time, of all their states.
+#pragma unroll 1
+    for (bool is_chunk = chunks.states != nullptr;; is_chunk = false) {
+      state = whole_block ? MergeBlock(r, state, reinterpret_cast<State*>(slots_memory))
+                          : MergeLanes(r, state, p.lanes);
+      if (!is_chunk) break;
+      State* states = chunks.states + result;
+      if (finishes) states[chunk * p.results] = state;
+      if (!IsLastChunk(chunks.done + result, p.chunks.value)) {
+        finishes = false;
+        break;
+      }
+      state = r.Identity();
+#pragma unroll 4
+      for (int64_t c = rank; c < p.chunks.value; c += kThreads) {
+        state = r.Merge(state, states[c * p.results]);
+      }
     }
+    if (finishes) r.Finish(state, out, place.y, x + place.x, 1);
   }
 }
 
 // ---- Columns. ----
 
+// Adds kTurns turns of places, a batch each, whose packs are asked for before any is added.
+template <int kTurns, int N, class In, class R>
+__device__ __forceinline__ void AddTurns(const R& r, const ReducePlan& p, const In* slice,
+                                         int64_t k, ColumnOf<R> (&gathered)[N]) {
+  constexpr int kTurn = ReducePolicy::kBatch, K = R::kBatch;
+  const In* from[kTurns][kTurn];
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+    if (p.together) {
+      from[turn][0] = slice + PlaceOf(p.rest, k + turn * p.step).x;
+#pragma unroll
+      for (int j = 1; j < kTurn; ++j) from[turn][j] = from[turn][j - 1] + p.rest.dims[0].x;
+    } else {
+#pragma unroll
+      for (int j = 0; j < kTurn; ++j) {
+        from[turn][j] = slice + PlaceOf(p.rest, k + turn * p.step + j).x;
+      }
+    }
+  }
+  Pack<In, N> packs[kTurns][kTurn / K][K];
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+#pragma unroll
+    for (int j = 0; j < kTurn; ++j) packs[turn][j / K][j % K] = LoadWhole<N>(from[turn][j]);
+  }
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn) {
+#pragma unroll
+    for (int j = 0; j < kTurn; j += K) {
+      r.AddPlaces(gathered, packs[turn][j / K], k + turn * p.step + j);
+    }
+  }
+}
+
 // Of N columns the places that are one way's: a batch of them at first, first + p.step ...
 template <int N, class In, class R>
 __device__ __forceinline__ void GatherPlaces(const R& r, const ReducePlan& p, const In* slice,
-                                             int64_t first, typename R::Gathered (&gathered)[N]) {
-  constexpr int kTurn = ReducePolicy::kBatch, K = R::kBatch;
-  for (int64_t k = first; k < p.units; k += p.step) {
-    if (k + kTurn <= p.units) {
-      const In* from[kTurn];
-      if (p.together) {
-        from[0] = slice + PlaceOf(p.rest, k).x;
-#pragma unroll
-        for (int j = 1; j < kTurn; ++j) from[j] = from[j - 1] + p.rest.dims[0].x;
-      } else {
-#pragma unroll
-        for (int j = 0; j < kTurn; ++j) from[j] = slice + PlaceOf(p.rest, k + j).x;
-      }
-#pragma unroll
-      for (int j = 0; j < kTurn; j += K) {
-        Pack<In, N> pack[K];
-#pragma unroll
-        for (int i = 0; i < K; ++i) pack[i] = LoadWhole<N>(from[j + i]);
-        r.AddPlaces(gathered, pack, k + j);
-      }
-      continue;
+                                             int64_t first, ColumnOf<R> (&gathered)[N]) {
+  constexpr int kTurn = ReducePolicy::kBatch, kTurns = N == 1 ? ReducePolicy::kNarrowTurns : 1;
+  int64_t k = first;
+  if constexpr (kTurns > 1) {
+    for (; k + (kTurns - 1) * p.step + kTurn <= p.units; k += kTurns * p.step) {
+      AddTurns<kTurns>(r, p, slice, k, gathered);
     }
+  }
+  for (; k + kTurn <= p.units; k += p.step) AddTurns<1>(r, p, slice, k, gathered);
 #pragma unroll 1
-    for (int64_t j = k; j < p.units; ++j) {
-      const Pack<In, N> pack[1] = {LoadWhole<N>(slice + PlaceOf(p.rest, j).x)};
-      r.AddPlaces(gathered, pack, j);
-    }
+  for (int64_t last = k + kTurn; k < p.units && k < last; ++k) {
+    const Pack<In, N> pack[1] = {LoadWhole<N>(slice + PlaceOf(p.rest, k).x)};
+    r.AddPlaces(gathered, pack, k);
   }
 }
 
-// A block per tile of columns and chunk of the places.
+// Takes the states of the chunks of a merge into the slots, for MergeSlots: `columns` of them, a
+// power of two, of which `here` exist. The ways of a column take its chunks in turns. Returns how
+// many slots there are.
+template <class R, class State>
+__device__ __forceinline__ int TakeChunks(const R& r, const ReduceMerge& merge, const State* states,
+                                          int64_t results, int columns, int here, State* slots) {
+  constexpr int kThreads = ReducePolicy::kThreads;
+  const int columns_log2 = __ffs(columns) - 1, used = columns > kThreads ? columns : kThreads;
+  const int64_t step = merge.step * results;
+#pragma unroll 1
+  for (int slot = threadIdx.x; slot < used; slot += kThreads) {
+    const int c = slot & (columns - 1);
+    State state = r.Identity();
+    if (c < here) {
+      const State* first = states + merge.first * results + c;
+#pragma unroll 4
+      for (int k = slot >> columns_log2; k < merge.count; k += used >> columns_log2) {
+        state = r.Merge(state, first[k * step]);
+      }
+    }
+    slots[slot] = state;
+  }
+  return used;
+}
+
+// A block per tile of columns and chunk of the places. Its ways merge in shared memory, one slot
+// for each and each column.
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, R::kResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads,
+                                  N == 1 ? ReducePolicy::kNarrowResident : R::kResident)
     ReduceColumnsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
-                        ReduceOutputs out, typename R::State* partial) {
+                        ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;
-  __shared__ __align__(16) char slots_memory[ReducePolicy::kThreads * N * sizeof(State)];
-  if (partial) AllowNextKernel();
-  const int lane = threadIdx.x & (p.lanes - 1), way = threadIdx.x >> p.lanes_log2;
+  constexpr int kThreads = ReducePolicy::kThreads;
+  __shared__ __align__(16) char slots_memory[kThreads * N * sizeof(State)];
+  State* slots = reinterpret_cast<State*>(slots_memory);
+  const int rank = threadIdx.x, lane = rank & (p.lanes - 1), way = rank >> p.lanes_log2;
+  const int columns = p.lanes * N;  // of a tile
   const int64_t tasks = p.kept.count * p.tiles.value * p.chunks.value;
   for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
     const ReduceTile t = TileAt(p, task);
-    const int64_t column = t.column + lane * N;
-    const bool active = column < p.length.value;
+    const int64_t column = t.column + lane * N, left = p.length.value - t.column;
+    const int here = left < columns ? static_cast<int>(left) : columns;
     const ReducePlace place = PlaceOf(p.kept, t.outer);
-    const In* slice = x + place.x + (active ? column : 0);
-    typename R::Gathered gathered[N];
+    const In* slice = x + place.x + t.column;
+    ColumnOf<R> gathered[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) gathered[i] = r.Begin();
-    if (active) GatherPlaces(r, p, slice, t.begin + way * ReducePolicy::kBatch, gathered);
-    State state[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) state[i] = r.Conclude(gathered[i]);
-    MergeWays(r, state, p.lanes, reinterpret_cast<State*>(slots_memory));
-    if (!active || way != 0) continue;
+    for (int i = 0; i < N; ++i) gathered[i] = r.BeginColumn();
+    if (column < p.length.value) {
+      GatherPlaces(r, p, slice + lane * N, t.begin + way * ReducePolicy::kBatch, gathered);
+    }
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      if (partial) {
-        partial[t.chunk * p.results + t.outer * p.length.value + column + i] = state[i];
-      } else {
-        r.Finish(state[i], out, place.y + (column + i) * p.column_y, slice + i, p.rest.dims[0].x);
+      slots[way * columns + i * p.lanes + lane] = r.Conclude(gathered[i]);
+    }
+    State* states = chunks.states + t.outer * p.length.value + t.column;
+    int used = kThreads * N;
+    int64_t mine = t.chunk;  // whose state the slots hold
+    bool finishes = true, by_lane = true;
+    const auto slot_of = [&](int c) { return by_lane ? c % N * p.lanes + c / N : c; };
+    const int levels = chunks.states ? p.levels() : 0;
+#pragma unroll 1
+    for (int level = 0;; ++level) {
+      MergeSlots(r, slots, used, columns);
+      if (level == levels) break;
+#pragma unroll 1
+      for (int c = rank; c < here; c += kThreads) states[mine * p.results + c] = slots[slot_of(c)];
+      const ReduceMerge merge = MergeAt(p, t.tile, mine, level);
+      if (!IsLastChunk(chunks.done + merge.counter, merge.count)) {
+        finishes = false;
+        break;
+      }
+      used = TakeChunks(r, merge, states, p.results, columns, here, slots);
+      mine = merge.first;
+      by_lane = false;
+    }
+    if (finishes) {
+#pragma unroll 1
+      for (int c = rank; c < here; c += kThreads) {
+        r.Finish(slots[slot_of(c)], out, place.y + (t.column + c) * p.column_y, slice + c,
+                 p.rest.dims[0].x);
       }
     }
-  }
-}
-
-// ---- The second launch. ----
-
-// A block's lanes are results, its ways take the chunks in turns.
-template <class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads)
-    MergeChunksKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
-                      ReduceOutputs out, const typename R::State* partial, int lanes) {
-  using State = typename R::State;
-  constexpr int kAhead = 64 / sizeof(State);  // loads that do not wait for each other
-  __shared__ __align__(16) char slots_memory[ReducePolicy::kThreads * sizeof(State)];
-  const int lane = threadIdx.x & (lanes - 1), way = threadIdx.x / lanes;
-  const int ways = ReducePolicy::kThreads / lanes;
-  WaitForPreviousKernel();
-  for (int64_t base = int64_t{blockIdx.x} * lanes; base < p.results;
-       base += int64_t{gridDim.x} * lanes) {
-    const int64_t result = base + lane;
-    State state[1] = {r.Identity()};
-    if (result < p.results) {
-#pragma unroll kAhead
-      for (int64_t chunk = way; chunk < p.chunks.value; chunk += ways) {
-        state[0] = r.Merge(state[0], partial[chunk * p.results + result]);
-      }
-    }
-    MergeWays(r, state, lanes, reinterpret_cast<State*>(slots_memory));
-    if (way != 0 || result >= p.results) continue;
-    const ReducePlace place = PlaceOfResult(p, result);
-    r.Finish(state[0], out, place.y, x + place.x, p.columns ? p.rest.dims[0].x : 1);
+    __syncthreads();  // the next tile writes the slots again
   }
 }
 
@@ -349,16 +432,26 @@ ReducePlan PlanOf(const ReduceShape& shape, bool aligned, const DeviceLimits& li
                             limits.multiprocessors, aligned});
 }
 
+// Of what is left by chunks, and of its counters where the caller has none.
+template <class State>
+struct ChunkBytes {
+  size_t states = 0, counters = 0;
+  explicit ChunkBytes(const ReducePlan& p) {
+    if (p.chunks.value <= 1) return;
+    states = sizeof(State) * p.results * p.chunks.value;
+    counters = sizeof(unsigned) * p.counters();
+  }
+};
+
 // The most of what x at a boundary and x between two need.
 template <class In, class R>
 size_t ReduceWorkspace(const ReduceShape& shape, const DeviceLimits& limits) {
-  size_t bytes = 0;
+  size_t most = 0;
   for (const bool aligned : {false, true}) {
-    const ReducePlan p = PlanOf<In, R>(shape, aligned, limits);
-    const size_t needed = sizeof(typename R::State) * p.results * p.chunks.value;
-    if (p.chunks.value > 1 && needed > bytes) bytes = needed;
+    const ChunkBytes<typename R::State> bytes(PlanOf<In, R>(shape, aligned, limits));
+    if (bytes.states + bytes.counters > most) most = bytes.states + bytes.counters;
   }
-  return bytes;
+  return most;
 }
 
 template <class In, class R>
@@ -366,25 +459,26 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
                          cudaStream_t stream) {
   using State = typename R::State;
   constexpr int kThreads = ReducePolicy::kThreads, N = ColumnPack<In, State>();
-  const bool aligned = reinterpret_cast<uintptr_t>(run.x) % kPackBytes == 0;
+  const bool aligned = reinterpret_cast<uintptr_t>(run.x) % 16 == 0;
   const ReducePlan p = PlanOf<In, R>(run.shape, aligned, limits);
-  if (p.results <= 0) return cudaSuccess;
+  if (p.results == 0) return cudaSuccess;
   const ReduceOutputs out{run.y, run.second, run.out, p.axis};
   const In* x = static_cast<const In*>(run.x);
-  State* partial = p.chunks.value > 1 ? static_cast<State*>(run.workspace) : nullptr;
+  const ChunkBytes<State> bytes(p);
+  ReduceChunks<State> chunks{};
+  if (bytes.states > 0) {
+    chunks = {static_cast<State*>(run.workspace), run.counters};
+    if (!run.counters || p.counters() > run.num_counters) {
+      chunks.done = reinterpret_cast<unsigned*>(static_cast<char*>(run.workspace) + bytes.states);
+      const cudaError_t error = cudaMemsetAsync(chunks.done, 0, bytes.counters, stream);
+      if (error != cudaSuccess) return error;
+    }
+  }
   auto* kernel =
       p.columns ? p.width == 1 ? &ReduceColumnsKernel<1, In, R> : &ReduceColumnsKernel<N, In, R>
-                : &ReduceRowsKernel<In, R>;
-  const cudaError_t error = Launch(kernel, p.blocks(), kThreads, 0, stream, x, p, r, out, partial);
-  if (error != cudaSuccess || !partial) return error;
-  const int64_t most_ways = CeilDiv(p.chunks.value, ReducePolicy::kBatch);
-  const int ways = 1 << Log2OfPower(most_ways < kThreads ? most_ways : kThreads);
-  const int lanes = kThreads / ways < kWarp ? kThreads / ways : kWarp;
-  const int64_t blocks = CeilDiv(p.results, lanes);
-  return internal::LaunchAfter(
-      limits, &MergeChunksKernel<In, R>,
-      dim3(static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks)), kThreads, stream, x,
-      p, r, out, static_cast<const State*>(partial), lanes);
+      : p.rest.count == 1 ? &ReduceRowsKernel<true, In, R>
+                          : &ReduceRowsKernel<false, In, R>;
+  return Launch(kernel, p.blocks(), kThreads, 0, stream, x, p, r, out, chunks);
 }
 
 // The launchers of Make<In>::Reducer, which Make<In>::Of makes of a run.

@@ -33,6 +33,7 @@ struct PartsReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
+  __device__ __forceinline__ auto BeginColumn() const { return self().Identity(); }
   template <class State>
   __device__ __forceinline__ State Conclude(const State& s) const {
     return s;
@@ -235,9 +236,14 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
   CountOf of;
 
   using Gathered = State;
+  using Column = uint32_t;  // a thread has fewer places of one
   __device__ __forceinline__ State Identity() const { return {0}; }
   __device__ __forceinline__ static int Join(int a, int b) { return a + b; }
   __device__ __forceinline__ void Put(State& s, int part) const { s.count += part; }
+  __device__ __forceinline__ void Put(Column& s, int part) const { s += part; }
+  __device__ __forceinline__ Column BeginColumn() const { return 0; }
+  __device__ __forceinline__ State Conclude(const State& s) const { return s; }
+  __device__ __forceinline__ State Conclude(Column s) const { return {s}; }
   // Bytes are counted four at a time.
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPacks(State& s, const Pack<In, N> (&x)[K],
@@ -254,13 +260,13 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
     }
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+  __device__ __forceinline__ void AddPlaces(Column (&s)[N], const Pack<In, N> (&x)[K],
                                             int64_t place) const {
     if constexpr (sizeof(In) == 1 && N % 4 == 0) {
       uint32_t counts[N / 4];
       CountBytes(x, counts);
 #pragma unroll
-      for (int i = 0; i < N; ++i) s[i].count += counts[i / 4] >> 8 * (i % 4) & 0xff;
+      for (int i = 0; i < N; ++i) s[i] += counts[i / 4] >> 8 * (i % 4) & 0xff;
     } else {
       PartsReducer<CountReducer, A>::AddPlaces(s, x, place);
     }

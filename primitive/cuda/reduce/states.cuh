@@ -3,12 +3,18 @@
 // The states of reducers (reduce.cuh): merged over lanes, blocks and ways, and stored as results.
 #pragma once
 
+#include <utility>
+
 #include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/reduce/plan.h"
 #include "primitive/cuda/strided/elements.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
+
+// What a thread gathers of a column.
+template <class R>
+using ColumnOf = decltype(std::declval<const R&>().BeginColumn());
 
 // The results of a launch; `second` may be null. The dtype is one launch's, not the code's.
 struct ReduceOutputs {
@@ -112,30 +118,20 @@ __device__ __forceinline__ typename R::State MergeBlock(const R& r, typename R::
   return MergeLanes(r, lane < kWarps ? slots[lane] : r.Identity(), kWarps);
 }
 
-// Way 0 gets the merge of its lane's states in all ways, each thread having N. All threads of the
-// block must call it; `slots` hold N states of each.
-template <int N, class R>
-__device__ __forceinline__ void MergeWays(const R& r, typename R::State (&state)[N], int lanes,
-                                          typename R::State* slots) {
-  constexpr int kThreads = ReducePolicy::kThreads;
-  const int rank = threadIdx.x;
-  // Neighbouring threads touch neighbouring slots.
-#pragma unroll
-  for (int i = 0; i < N; ++i) slots[i * kThreads + rank] = state[i];
+// The first `columns` of `used` slots get the merges of those at steps of `columns` behind them, in
+// their order. Both are powers of two. All threads of the block must call it.
+template <class R>
+__device__ __forceinline__ void MergeSlots(const R& r, typename R::State* slots, int used,
+                                           int columns) {
   __syncthreads();
-  for (int half = kThreads / 2; half >= lanes; half /= 2) {
-    if (rank < half) {
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
-        typename R::State* mine = slots + i * kThreads + rank;
-        *mine = r.Merge(*mine, mine[half]);
-      }
+#pragma unroll 1
+  for (int left = used / 2; left >= columns; left /= 2) {
+#pragma unroll 1
+    for (int slot = threadIdx.x; slot < left; slot += ReducePolicy::kThreads) {
+      slots[slot] = r.Merge(slots[slot], slots[slot + left]);
     }
     __syncthreads();
   }
-#pragma unroll
-  for (int i = 0; i < N; ++i) state[i] = slots[i * kThreads + rank];
-  __syncthreads();  // the next tile writes the slots again
 }
 
 }  // namespace cuda

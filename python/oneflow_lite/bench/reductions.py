@@ -51,9 +51,9 @@ def cases() -> Iterator[Case]:
     for name in [*SEVERAL.split(), *SINGLE.split()]:
         for dim in (1, 0):
             yield Case(f"{name}({dim})", "reduction", along(name, dim))
-        # Each of so many products rounds once.
+        # Each of 64 M products rounds once: together they are off by the root of their number.
         yield Case(f"{name}()", "reduction", whole(name), most=MOST.get(name, 1 << 62),
-                   tolerance=100 if name == "prod" else 1)  # fmt: skip
+                   tolerance=10_000 if name == "prod" else 1)  # fmt: skip
     for name in SEVERAL.split():
         for dims in ((1, 3), (0, 2)):
             label = f"{name}({dims[0]}, {dims[1]}) of 4-D"
