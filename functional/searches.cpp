@@ -192,6 +192,7 @@ StatusOr<Tensor> CountsOf(const Tensor& x, int64_t bins, double min, double max)
   static const OpExpr& op = OpBuilder("bin_counts")
                                 .Input("in")
                                 .Input("edges")
+                                .Input("weights")
                                 .Output("out")
                                 .Attr("bins")
                                 .Attr("low")
@@ -199,7 +200,7 @@ StatusOr<Tensor> CountsOf(const Tensor& x, int64_t bins, double min, double max)
                                 .Get();
   if (x.device().type == DeviceType::kCPU && !GlobalOf(x)) {
     OFL_ASSIGN_OR_RETURN(const Tensor none, Empty(Shape{0}, x.dtype(), x.device()));
-    return Call(op, {x, none}, {bins, min, max});
+    return Call(op, {x, none, Tensor()}, {bins, min, max});
   }
   OFL_ASSIGN_OR_RETURN(Tensor inside, Ge(x, Scalar(min)));
   OFL_ASSIGN_OR_RETURN(Tensor below, Le(x, Scalar(max)));

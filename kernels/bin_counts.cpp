@@ -12,10 +12,11 @@ class BinCountsKernel final : public PrimitiveKernel<BinCounts> {
  public:
   using PrimitiveKernel::PrimitiveKernel;
   Status Launch(KernelContext& c) const override {
-    const Tensor &x = c.input(0), &edges = c.input(1);
-    return primitive_->Launch(
-        c.stream(), x.numel(), x.data(), c.attr<int64_t>(0), c.attr<double>(1), c.attr<double>(2),
-        edges.numel() > 0 ? edges.data() : nullptr, c.output(0).data<int64_t>());
+    const Tensor &x = c.input(0), &edges = c.input(1), &weights = c.input(2);
+    return primitive_->Launch(c.stream(), x.numel(), x.data(), c.attr<int64_t>(0),
+                              c.attr<double>(1), c.attr<double>(2),
+                              edges.numel() > 0 ? edges.data() : nullptr,
+                              weights.defined() ? weights.data() : nullptr, c.output(0).data());
   }
 };
 

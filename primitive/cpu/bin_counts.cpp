@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each part of the elements is counted for itself, and added as it ends.
+// Each thread adds up its own elements; their sums are added in order.
 #include "primitive/bin_counts.h"
 
 #include <algorithm>
-#include <mutex>
 #include <vector>
 
 #include "oneflow_lite/core/dtype.h"
@@ -41,37 +40,59 @@ struct Bins {
   }
 };
 
+struct One {
+  int64_t operator()(int64_t) const { return 1; }
+};
+template <class T>
+struct WeightOf {
+  const T* weights;
+  double operator()(int64_t i) const { return weights[i]; }
+};
+
 class CpuBinCounts final : public BinCounts {
  public:
   explicit CpuBinCounts(const Spec& spec) : dtype_(spec.dtype) {}
 
   Status Launch(Stream&, int64_t n, const void* x, int64_t bins, double low, double high,
-                const void* edges, int64_t* counts) const override {
+                const void* edges, const void* weights, void* sums) const override {
+    const auto run = [&]<class T>(Tag<T>) {
+      const Bins<T> all{bins, static_cast<T>(low), static_cast<T>(high), static_cast<T>(high - low),
+                        static_cast<const T*>(edges)};
+      const T* from = static_cast<const T*>(x);
+      if (weights) {
+        Add<double>(all, n, from, WeightOf<T>{static_cast<const T*>(weights)},
+                    static_cast<T*>(sums));
+      } else {
+        Add<int64_t>(all, n, from, One(), static_cast<int64_t*>(sums));
+      }
+    };
     if (dtype_ == DType::kFloat32) {
-      Count<float>(n, x, bins, low, high, edges, counts);
+      run(Tag<float>());
     } else {
-      Count<double>(n, x, bins, low, high, edges, counts);
+      run(Tag<double>());
     }
     return OkStatus();
   }
 
  private:
-  template <class T>
-  static void Count(int64_t n, const void* data, int64_t count, double low, double high,
-                    const void* edges, int64_t* counts) {
-    const Bins<T> bins{count, static_cast<T>(low), static_cast<T>(high), static_cast<T>(high - low),
-                       static_cast<const T*>(edges)};
-    const T* x = static_cast<const T*>(data);
-    std::fill_n(counts, count, int64_t{0});
-    std::mutex adding;
-    ParallelFor(n, std::max(kPart, count), [&](int64_t begin, int64_t end) {
-      std::vector<int64_t> own(static_cast<size_t>(count));
-      for (int64_t i = begin; i < end; ++i) {
-        if (bins.Holds(x[i])) ++own[static_cast<size_t>(bins.Of(x[i]))];
+  template <class S, class T, class Term, class Out>
+  static void Add(const Bins<T>& bins, int64_t n, const T* x, Term term, Out* sums) {
+    const int64_t count = bins.count, ranges = ParallelRanges(n, std::max(kPart, count));
+    std::vector<S> parts(static_cast<size_t>(ranges * count));
+    ParallelFor(ranges, 1, [&](int64_t first, int64_t last) {
+      S* own = parts.data() + first * count;
+      const Bins<T> here = bins;  // to which no store goes
+      for (int64_t i = n * first / ranges; i < n * last / ranges; ++i) {
+        if (here.Holds(x[i])) own[here.Of(x[i])] += term(i);
       }
-      const std::lock_guard lock(adding);
-      for (int64_t k = 0; k < count; ++k) counts[k] += own[static_cast<size_t>(k)];
     });
+    for (int64_t k = 0; k < count; ++k) {
+      S sum{};
+      for (int64_t range = 0; range < ranges; ++range) {
+        sum += parts[static_cast<size_t>(range * count + k)];
+      }
+      sums[k] = static_cast<Out>(sum);
+    }
   }
 
   DType dtype_;

@@ -149,9 +149,10 @@ def histogram(
         steps = _C.arange(bins + 1, dtype=_ext.float64, device=input.device)
         edges = (steps * ((high - low) / bins) + low).to(None, dtype)
         edges[-1] = high  # exactly, whatever the steps come to
-        if weight is None and _counts_bins(input, low, high):
-            y = _bin_counts(input.detach().reshape(-1), edges, bins, low, high).to(None, dtype)
-            return Histogram(_density(y, edges) if density else y, edges)
+        if _counts_bins(input, low, high):
+            weights = None if weight is None else weight.detach().to(None, dtype).reshape(-1)
+            y = _bin_counts(input.detach().reshape(-1), edges, weights, bins, low, high)
+            return Histogram(_density(y, edges) if density else y.to(None, dtype), edges)
     flat, count = input.detach().reshape(-1), edges.numel() - 1
     places = _C.searchsorted(edges, flat, right=True) - 1
     inside = (flat >= edges[0]) & (flat <= edges[-1])

@@ -81,8 +81,9 @@ SAMPLES = {
         for p in (0.0, 1.0, 2.0, float("inf"))
     ] + [(X.reshape(1, *X.shape), X.reshape(1, *X.shape), 1.0, True)],
     "bin_counts": [
-        (X.reshape(-1), X[:0, 0], 5, -1.0, 1.5),
-        (X.reshape(-1), tensor([-1.0, 0.25, 1.5], "float64"), 2, -1.0, 1.5),
+        (X.reshape(-1), X[:0, 0], None, 5, -1.0, 1.5),
+        (X.reshape(-1), tensor([-1.0, 0.25, 1.5], "float64"), None, 2, -1.0, 1.5),
+        (X.reshape(-1), X[:0, 0], DISTINCT.reshape(-1), 5, -1.0, 1.5),
     ],
     # What they count waits for the device, which the op table's meta tensors are none of.
     "presence": [(tensor([3, 1, 3, -2], "int32"), 0, 5), (tensor([[7, 9]], "int64"), 1, 9)],

@@ -82,3 +82,18 @@ def test_histc_of_other_dtypes():
     for dtype in ("uint8", "int16", "int64", "float16", "bfloat16"):
         x = tensor(np.arange(100) % 11, dtype)
         assert flow.histc(x, 11, 0, 11).tolist() == [10, *[9] * 10]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [0, 63, 200_001])
+def test_weights_are_summed(dtype, n):
+    x, weight = RNG.standard_normal(n).astype(dtype), RNG.random(n).astype(dtype)
+    given = tensor(x, dtype), tensor(weight, dtype)
+    found = flow.histogram(given[0], 17, range=(-1.0, 1.0), weight=given[1])
+    edges = host(found.bin_edges)
+    want = np.histogram(x.astype(float), edges.astype(float), weights=weight.astype(float))[0]
+    np.testing.assert_allclose(host(found.hist), want, rtol=2e-6)
+    again = flow.histogram(given[0], 17, range=(-1.0, 1.0), weight=given[1])
+    np.testing.assert_array_equal(host(again.hist), host(found.hist))
+    with pytest.raises(flow.ShapeError):
+        flow.histogram(given[0], 17, range=(-1.0, 1.0), weight=flow.ones(n + 1))
