@@ -12,6 +12,7 @@
 #include "functional/select.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/core/places.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -42,12 +43,10 @@ Status CheckPlaces(const char* name, const Tensor& places, int64_t dim, int64_t 
     OFL_ASSIGN_OR_RETURN(dense, ReadBack(name, dense));
   }
   const int64_t* place = dense.data<int64_t>();
-  for (int64_t i = 0; i < dense.numel(); ++i) {
-    if (place[i] >= -size && place[i] < size) continue;
-    return Error(ErrorKind::kIndex, name, "(): index ", place[i], " is out of range [", -size, ", ",
-                 size - 1, "] for dim ", dim, " of size ", size);
-  }
-  return OkStatus();
+  if (AllWithin(place, dense.numel(), 1, -size, size - 1)) return OkStatus();
+  while (*place >= -size && *place < size) ++place;
+  return Error(ErrorKind::kIndex, name, "(): index ", *place, " is out of range [", -size, ", ",
+               size - 1, "] for dim ", dim, " of size ", size);
 }
 
 // The arguments of a call that changes slices, a tensor without dims as one with a dim of size 1.

@@ -7,6 +7,7 @@
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
+#include "oneflow_lite/core/places.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/places.h"
 #include "primitive/word.h"
@@ -30,6 +31,8 @@ void ForRuns(const Elementwise<3>& g, int64_t begin, int64_t end, F&& f) {
   }
 }
 
+constexpr int64_t kPlaces = 1024;  // that are looked at before they are used: they stay in L1
+
 // The first place that was found outside the dim, from whatever thread.
 class BadPlace {
  public:
@@ -51,6 +54,26 @@ class BadPlace {
   std::atomic<int64_t> place_{0};
   std::atomic<bool> found_{false};
 };
+
+// There(i, place) for i < n in their order, absent(i) where there is none.
+template <class There, class Absent>
+void ForPlaces(int64_t n, const int64_t* places, int64_t step, int64_t size, bool from_end,
+               BadPlace& bad, There&& there, Absent&& absent) {
+  for (int64_t begin = 0; begin < n; begin += kPlaces) {
+    const int64_t end = std::min(n, begin + kPlaces);
+    if (AllWithin(places + begin * step, end - begin, step, 0, size - 1)) {
+      for (int64_t i = begin; i < end; ++i) there(i, places[i * step]);
+      continue;
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t place = bad.Find(places[i * step], size, from_end);
+      place < 0 ? absent(i) : there(i, place);
+    }
+  }
+}
+// A stride that the compiler knows.
+template <int64_t kStride>
+using Always = std::integral_constant<int64_t, kStride>;
 
 class CpuGather final : public Gather {
  public:
@@ -85,10 +108,16 @@ class CpuGather final : public Gather {
   template <class T>
   static void Elements(const GatherAxis axis, BadPlace& bad, int64_t n, const int64_t* places,
                        const int64_t* step, const T* x, T* y) {
-    const int64_t of_place = step[0], of_x = step[1], of_y = step[2];
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t place = bad.Find(places[i * of_place], axis.size, axis.from_end);
-      y[i * of_y] = place < 0 ? T(0) : x[i * of_x + place * axis.stride];
+    const auto run = [&](auto of_place, auto of_x, auto of_y, auto stride) {
+      ForPlaces(
+          n, places, of_place, axis.size, axis.from_end, bad,
+          [=](int64_t i, int64_t place) { y[i * of_y] = x[i * of_x + place * stride]; },
+          [=](int64_t i) { y[i * of_y] = T(0); });
+    };
+    if (step[0] == 1 && step[1] == 0 && step[2] == 1 && axis.stride == 1) {  // of a line
+      run(Always<1>(), Always<0>(), Always<1>(), Always<1>());
+    } else {
+      run(step[0], step[1], step[2], axis.stride);
     }
   }
 
@@ -216,9 +245,18 @@ class CpuScatter final : public Scatter {
       for (int64_t i = 0; i < n; ++i) store(to[i], x[i]);
       return;
     }
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t place = bad.Find(places[i * of_places], axis.size, axis.from_end);
-      if (place >= 0) store(to[i * of_to + place * axis.dst_stride], x[i * of_x]);
+    const auto run = [&](auto of_place, auto of_from, auto of_here, auto stride) {
+      ForPlaces(
+          n, places, of_place, axis.size, axis.from_end, bad,
+          [=](int64_t i, int64_t place) {
+            store(to[i * of_here + place * stride], x[i * of_from]);
+          },
+          [](int64_t) {});
+    };
+    if (of_places == 1 && of_x == 1 && of_to == 0 && axis.dst_stride == 1) {  // to a line
+      run(Always<1>(), Always<1>(), Always<0>(), Always<1>());
+    } else {
+      run(of_places, of_x, of_to, axis.dst_stride);
     }
   }
 

@@ -13,6 +13,7 @@
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
+#include "oneflow_lite/core/places.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/places.h"
 #include "primitive/word.h"
@@ -27,16 +28,10 @@ class PlacesOf {
  public:
   Status Read(const char* op, const IndexRows& s, const int64_t* index) {
     data_ = index;
-    const int64_t low = s.from_end ? -s.size : 0;
-    const uint64_t span = static_cast<uint64_t>(s.size - low);
-    bool outside = false;
-    int64_t signs = 0;
-    for (int64_t k = 0; k < s.count; ++k) {  // without a branch
-      outside |= static_cast<uint64_t>(index[k]) - static_cast<uint64_t>(low) >= span;
-      signs |= index[k];
+    if (AllWithin(index, s.count, 1, 0, s.size - 1)) return OkStatus();
+    if (!AllWithin(index, s.count, 1, s.from_end ? -s.size : 0, s.size - 1)) {
+      return FirstOutside(op, s, index);
     }
-    if (outside) return FirstOutside(op, s, index);
-    if (signs >= 0) return OkStatus();
     own_.resize(static_cast<size_t>(s.count));
     std::transform(index, index + s.count, own_.begin(),
                    [&](int64_t place) { return FindPlace(place, s.size, s.from_end); });
