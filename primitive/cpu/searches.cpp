@@ -81,39 +81,64 @@ class CpuSearchSorted final : public SearchSorted {
   Status Launch(Stream&, const Problem& p, const void* sorted, const void* x,
                 void* places) const override {
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
-      const T* from = static_cast<const T*>(sorted);
-      const int64_t per_row = p.numel / p.rows;
-      ParallelFor(p.numel, 1024, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t place = Place(p, from + i / per_row * p.cols, static_cast<const T*>(x), i);
-          if (p.out_int32) {
-            static_cast<int32_t*>(places)[i] = static_cast<int32_t>(place);
-          } else {
-            static_cast<int64_t*>(places)[i] = place;
-          }
-        }
-      });
+      if (p.out_int32) {
+        Run(p, static_cast<const T*>(sorted), static_cast<const T*>(x),
+            static_cast<int32_t*>(places));
+      } else {
+        Run(p, static_cast<const T*>(sorted), static_cast<const T*>(x),
+            static_cast<int64_t*>(places));
+      }
     });
     return OkStatus();
   }
 
  private:
-  // How many elements of the row come before x[i]; the loop has no branch but its end.
-  template <class T>
-  static int64_t Place(const Problem& p, const T* row, const T* x, int64_t i) {
-    if (p.cols == 0) return 0;
-    const auto key = cpu::KeyAt(x, i, false);
-    const auto is_before = [&](int64_t at) {
-      const auto other = cpu::KeyAt(row, at, false);
-      return other < key || (p.right && other == key);
+  template <class T, class Out>
+  static void Run(const Problem& p, const T* sorted, const T* x, Out* places) {
+    const int64_t per_row = p.numel / p.rows;
+    ParallelFor(p.numel, 1024, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        const int64_t row = i / per_row, n = std::min(end, (row + 1) * per_row) - i;
+        const T* line = sorted + row * p.cols;
+        i += p.right ? Some<true>(p.cols, line, n, x + i, places + i)
+                     : Some<false>(p.cols, line, n, x + i, places + i);
+      }
+    });
+  }
+  // Several x at once, as each step of a search waits for the one before; gives how many.
+  template <bool kRight, class T, class Out>
+  static int64_t Some(int64_t cols, const T* row, int64_t n, const T* x, Out* places) {
+    constexpr int kMany = 8, kFew = 4;
+    return n >= kMany ? Search<kMany, kRight>(cols, row, kMany, x, places)
+                      : Search<kFew, kRight>(cols, row, std::min<int64_t>(kFew, n), x, places);
+  }
+
+  // Whether v comes before x; NaN is the largest.
+  template <bool kRight, class C>
+  static bool IsBefore(C v, C x) {
+    return kRight ? (v <= x) | (x != x) : (v < x) | ((x != x) & (v == v));
+  }
+  // How many elements of the row come before each of n <= kAtOnce x, all in the same steps.
+  template <int kAtOnce, bool kRight, class T, class Out>
+  static int64_t Search(int64_t cols, const T* row, int64_t n, const T* x, Out* places) {
+    using C = ComputeOf<T>;
+    C sought[kAtOnce];
+    int64_t found[kAtOnce] = {};
+    for (int64_t k = 0; k < kAtOnce; ++k) sought[k] = static_cast<C>(x[std::min(k, n - 1)]);
+    const auto is_before = [&](int64_t k, int64_t at) {
+      return int64_t{IsBefore<kRight>(static_cast<C>(row[at]), sought[k])};
     };
-    int64_t low = 0;
-    for (int64_t n = p.cols; n > 1;) {
-      const int64_t half = n / 2;
-      low = is_before(low + half - 1) ? low + half : low;
-      n -= half;
+    for (int64_t left = cols; left > 1;) {
+      const int64_t half = left / 2;
+      for (int64_t k = 0; k < kAtOnce; ++k) {  // without a branch
+        found[k] += half & -is_before(k, found[k] + half - 1);
+      }
+      left -= half;
     }
-    return low + is_before(low);
+    for (int64_t k = 0; k < n; ++k) {
+      places[k] = static_cast<Out>(cols > 0 ? found[k] + is_before(k, found[k]) : 0);
+    }
+    return n;
   }
 
   DType dtype_;
