@@ -116,7 +116,7 @@ class CpuArgExtreme final : public Reduce {
       ShortRows(shape, x, y, index);
       return OkStatus();
     }
-    const ColumnBlocks blocks(shape.inner);
+    const ColumnBlocks blocks(shape.inner, shape.axis);
     const AxisParts parts(shape.axis, kPartElements / blocks.width, kMaxColumnParts);
     const int64_t tasks = shape.outer * blocks.count;
     const auto run = [&](int64_t task, bool split) {

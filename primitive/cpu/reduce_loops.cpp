@@ -83,9 +83,10 @@ struct ExtremeFold {
   }
   template <class D>
   static HWY_INLINE hn::Vec<D> Join(D, hn::Vec<D> m, hn::Vec<D> x) {
-    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {  // a NaN in m stays
-      const auto beyond = kMin ? hn::Lt(x, m) : hn::Gt(x, m);
-      return hn::IfThenElse(hn::Or(beyond, hn::IsNaN(x)), x, m);
+    if constexpr (hwy::IsFloat<hn::TFromD<D>>()) {
+      // Where one is NaN, x86 gives the second one, and others give NaN: one in m stays.
+      const auto beyond = kMin ? hn::Min(x, m) : hn::Max(x, m);
+      return hn::IfThenElse(hn::IsNaN(x), x, beyond);
     } else {
       return kMin ? hn::Min(m, x) : hn::Max(m, x);
     }

@@ -19,6 +19,8 @@
 //   void Finish(const Total*, int64_t n, int64_t axis, int64_t index) const;  // to the outputs
 //   void FinishLanes(const Lanes&, same) const;  // of lanes that hold whole slices, if
 //   kFinishesLanes
+//   void FoldLanes(Lanes&, int64_t rows, int64_t width) const;  // into the first row, if
+//   kFoldsLanes
 #pragma once
 
 #include "oneflow_lite/core/parallel.h"
@@ -38,6 +40,7 @@ struct ReducerOf {
   static constexpr int64_t kRowPart = kPartElements;  // of a long row, for a thread
   static constexpr bool kAddsSeveral = false;
   static constexpr bool kFinishesLanes = false;
+  static constexpr bool kFoldsLanes = false;
   DType Takes() const { return kDTypeOfChunks<C>; }
 };
 
@@ -152,10 +155,11 @@ class ReduceMachine {
 
   // ---- inner > 1 ----
 
-  // Adds rows from a on, to `end` or as many as lanes take; returns the lanes that have an element.
+  // Adds rows from a on, to `end` or as many as lanes take; returns the lanes that are left, of
+  // which each has an element.
   int64_t AddRows(typename R::Lanes& lanes, const ColumnBlocks& blocks, int64_t width,
                   int64_t offset, int64_t& a, int64_t end) const {
-    const int64_t length = blocks.group * width;
+    const int64_t length = std::min(blocks.group, end - a) * width;
     int64_t filled = 0;
     r_.Begin(lanes, length);
     for (int64_t term = 0; term < R::kTerms && a < end;) {
@@ -174,6 +178,10 @@ class ReduceMachine {
       filled = std::max(filled, rows * width);
       a += rows;
       ++term;
+    }
+    if constexpr (R::kFoldsLanes) {
+      if (filled > width) r_.FoldLanes(lanes, filled / width, width);
+      return width;
     }
     return filled;
   }
@@ -204,7 +212,7 @@ class ReduceMachine {
   }
 
   void Columns() const {
-    const ColumnBlocks blocks(shape_.inner);
+    const ColumnBlocks blocks(shape_.inner, shape_.axis);
     const AxisParts parts(shape_.axis, kPartElements / blocks.width, kMaxColumnParts);
     const int64_t tasks = shape_.outer * blocks.count;
     if (tasks < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
@@ -227,7 +235,9 @@ class ReduceMachine {
     const int64_t outer = task / blocks.count;
     const int64_t offset = outer * shape_.axis * shape_.inner + column;
     const int64_t index = outer * shape_.inner + column;
-    if (!split && blocks.group == 1 && shape_.axis > 0 && shape_.axis <= R::kTerms) {
+    const int64_t terms = (shape_.axis + blocks.group - 1) / blocks.group;
+    const bool in_lanes = blocks.group == 1 || (R::kFoldsLanes && parts.count == 1);
+    if (!split && in_lanes && shape_.axis > 0 && terms <= R::kTerms) {
       typename R::Lanes lanes;
       int64_t a = 0;
       AddRows(lanes, blocks, width, offset, a, shape_.axis);

@@ -8,6 +8,7 @@
 
 #include "oneflow_lite/core/shape.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/reduce_loops.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/reduce_shape.h"
 
@@ -102,11 +103,16 @@ class ChunkSource {
 };
 
 // Columns are reduced in blocks of `width`. Where rows are short, a block is `group` whole rows
-// that lie in a row in memory, added as one long vector and folded at the end.
+// that lie in a row in memory, added as one long vector and folded at the end. A short axis is
+// better added up in fewer lanes, kChunksAtOnce groups at a time, than folded.
 struct ColumnBlocks {
-  explicit ColumnBlocks(int64_t inner)
+  static constexpr int64_t kFewLanes = 64;
+  ColumnBlocks(int64_t inner, int64_t axis)
       : width(std::min(inner, kChunk)),
-        group(inner <= kChunk / 2 ? kChunk / inner : 1),
+        group(inner > kChunk / 2
+                  ? 1
+                  : std::clamp(axis / (2 * kChunksAtOnce), std::max<int64_t>(1, kFewLanes / inner),
+                               kChunk / inner)),
         count((inner + width - 1) / width) {}
   int64_t width, group, count;
 };

@@ -22,6 +22,22 @@ constexpr C kHighest = std::numeric_limits<C>::has_infinity ? std::numeric_limit
 // What a fold makes of a slice.
 enum class Result : uint8_t { kItself, kMean, kRoot, kAny, kAll };
 
+// What joins two results of a fold.
+constexpr Fold JoinOf(Fold fold) {
+  switch (fold) {
+    case Fold::kNanSum:
+    case Fold::kAbsSum:
+    case Fold::kSquares:
+      return Fold::kSum;
+    case Fold::kAbsMax:
+      return Fold::kMax;
+    case Fold::kAbsMin:
+      return Fold::kMin;
+    default:
+      return fold;
+  }
+}
+
 // One number per slice, by one fold. Out is what results are computed in.
 template <class C, Fold kFold, class Out = C>
 struct FoldReducer : ReducerOf<C> {
@@ -34,7 +50,7 @@ struct FoldReducer : ReducerOf<C> {
   Result result;
   double root;  // of kRoot
   ReduceOutput<Out> y;
-  ReduceLoops<C> loops = FindReduceLoops<C>(kFold);
+  ReduceLoops<C> loops = FindReduceLoops<C>(kFold), joins = FindReduceLoops<C>(JoinOf(kFold));
   DType takes = kDTypeOfChunks<C>;
 
   static constexpr bool kIsMax = kFold == Fold::kMax || kFold == Fold::kAbsMax;
@@ -50,6 +66,7 @@ struct FoldReducer : ReducerOf<C> {
   static constexpr int64_t kRowPart = kFold == Fold::kProd ? kPartElements / 2 : kPartElements;
   static constexpr bool kAddsSeveral = true;
   static constexpr bool kFinishesLanes = true;
+  static constexpr bool kFoldsLanes = !(std::is_same_v<C, uint8_t> && kFold == Fold::kSum);
   DType Takes() const { return takes; }
   // Reads elements of `dtype` as they are if there are loops for them.
   void TakeNarrow(DType dtype) {
@@ -78,6 +95,13 @@ struct FoldReducer : ReducerOf<C> {
   void Add(Lanes& lanes, int64_t n, Chunk x) const { loops.to(n, x, lanes.of); }
   void AddSeveral(Lanes& lanes, int64_t n, Chunk x, int64_t stride) const {
     loops.to_several(n, x, stride, lanes.of);
+  }
+  void FoldLanes(Lanes& lanes, int64_t rows, int64_t width) const {
+    while (rows > 1) {
+      const int64_t half = rows / 2;
+      joins.to(half * width, lanes.of + (rows - half) * width, lanes.of);
+      rows -= half;
+    }
   }
   Total Lane(const Lanes& lanes, int64_t i) const { return static_cast<Total>(lanes.of[i]); }
 
@@ -145,6 +169,7 @@ struct PairReducer : ReducerOf<typename A::Element> {
   using Chunk = typename B::Chunk;
   static constexpr bool kAddsSeveral = A::kAddsSeveral && B::kAddsSeveral;
   static constexpr bool kFinishesLanes = false;
+  static constexpr bool kFoldsLanes = A::kFoldsLanes && B::kFoldsLanes;
   static constexpr int64_t kTerms = std::min(A::kTerms, B::kTerms);
   // Read twice: from the L1 cache the second time.
   static constexpr int64_t kRowElements = std::min({A::kRowElements, B::kRowElements, 8 * kChunk});
@@ -177,6 +202,10 @@ struct PairReducer : ReducerOf<typename A::Element> {
   void AddSeveral(Lanes& lanes, int64_t n, Chunk x, int64_t stride) const {
     a.AddSeveral(lanes.a, n, x, stride);
     b.AddSeveral(lanes.b, n, x, stride);
+  }
+  void FoldLanes(Lanes& lanes, int64_t rows, int64_t width) const {
+    a.FoldLanes(lanes.a, rows, width);
+    b.FoldLanes(lanes.b, rows, width);
   }
   Total Lane(const Lanes& lanes, int64_t i) const {
     return {a.Lane(lanes.a, i), b.Lane(lanes.b, i)};
