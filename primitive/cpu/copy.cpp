@@ -26,7 +26,8 @@ class CpuCopy final : public Copy {
         from_item_(static_cast<int64_t>(SizeOf(spec.from))),
         to_item_(static_cast<int64_t>(SizeOf(spec.to))),
         transpose_(FindTranspose(SizeOf(spec.from))),
-        repeat_(FindRepeat(SizeOf(spec.from))) {}
+        repeat_(FindRepeat(SizeOf(spec.from))),
+        every_second_(FindEverySecond(SizeOf(spec.from))) {}
 
   Status Launch(Stream&, const Elementwise<2>& g, const void* src, void* dst) const override {
     if (g.numel == 0) return OkStatus();
@@ -113,6 +114,8 @@ class CpuCopy final : public Copy {
       char* there = dst + to.offset() * to_item_;
       if (from.stride() == 0 && to.stride() == 1) {
         repeat_(n, here, there);
+      } else if (from.stride() == 2 && to.stride() == 1) {
+        every_second_(n, here, there);
       } else {
         CopyStrided(static_cast<size_t>(to_item_), n, here, from.stride(), there, to.stride());
       }
@@ -163,6 +166,7 @@ class CpuCopy final : public Copy {
   int64_t from_item_, to_item_;
   TransposeFunction transpose_;
   RepeatFunction repeat_;
+  EverySecondFunction every_second_;
 };
 
 StatusOr<std::unique_ptr<Copy>> NewCopy(const Copy::Spec& spec) {

@@ -50,6 +50,32 @@ void RepeatElement(int64_t n, const void* x, void* y_data) {
   for (; i < n; ++i) y[i] = element;
 }
 
+template <class T>
+void TakeEverySecond(int64_t n, const void* x_data, void* y_data) {
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  int64_t i = 0;
+  if constexpr (sizeof(T) >= 4) {
+    const hn::ScalableTag<T> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    for (; i + lanes < n; i += lanes) {
+      const auto lower = hn::LoadU(d, x + 2 * i), upper = hn::LoadU(d, x + 2 * i + lanes);
+      hn::StoreU(hn::ConcatEven(d, upper, lower), d, y + i);
+    }
+  } else {  // as the lower halves of words twice as wide
+    using Wide = std::conditional_t<sizeof(T) == 1, uint16_t, uint32_t>;
+    const hn::ScalableTag<Wide> wide;
+    const hn::Rebind<T, decltype(wide)> d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(wide));
+    for (; i + lanes < n; i += lanes) {
+      const auto words =
+          hn::BitCast(wide, hn::LoadU(hn::Repartition<T, decltype(wide)>(), x + 2 * i));
+      hn::StoreU(hn::TruncateTo(d, words), d, y + i);
+    }
+  }
+  for (; i < n; ++i) y[i] = x[2 * i];
+}
+
 // A square as wide as 16 bytes: each turn puts the lanes of row i between those of the row half
 // the square below, and log2 of the rows turns make columns of them.
 template <class T>
@@ -119,6 +145,18 @@ RepeatFunction RepeatOf(size_t item) {
       return &RepeatElement<uint64_t>;
   }
 }
+EverySecondFunction EverySecondOf(size_t item) {
+  switch (item) {
+    case 1:
+      return &TakeEverySecond<uint8_t>;
+    case 2:
+      return &TakeEverySecond<uint16_t>;
+    case 4:
+      return &TakeEverySecond<uint32_t>;
+    default:
+      return &TakeEverySecond<uint64_t>;
+  }
+}
 TransposeFunction TransposeOf(size_t item) {
   switch (item) {
     case 1:
@@ -141,10 +179,14 @@ namespace oneflow_lite {
 
 HWY_EXPORT(ReverseOf);
 HWY_EXPORT(RepeatOf);
+HWY_EXPORT(EverySecondOf);
 HWY_EXPORT(TransposeOf);
 
 ReverseFunction FindReverse(size_t item) { return HWY_DYNAMIC_DISPATCH(ReverseOf)(item); }
 RepeatFunction FindRepeat(size_t item) { return HWY_DYNAMIC_DISPATCH(RepeatOf)(item); }
+EverySecondFunction FindEverySecond(size_t item) {
+  return HWY_DYNAMIC_DISPATCH(EverySecondOf)(item);
+}
 TransposeFunction FindTranspose(size_t item) { return HWY_DYNAMIC_DISPATCH(TransposeOf)(item); }
 
 }  // namespace oneflow_lite

@@ -114,7 +114,8 @@ class StridedReader {
       : cursor_(g, operand, begin),
         item_(item),
         base_(static_cast<const char*>(base)),
-        repeat_(FindRepeat(item)) {}
+        repeat_(FindRepeat(item)),
+        every_second_(FindEverySecond(item)) {}
 
   // The next n <= kChunk elements in a row: in place, or in `buffer`, which is this reader's own.
   const void* Read(int64_t n, ChunkBuffer& buffer) {
@@ -135,8 +136,12 @@ class StridedReader {
     repeated_ = nullptr;
     for (int64_t i = 0; i < n;) {
       const int64_t count = std::min(n - i, cursor_.run());
-      CopyStrided(item_, count, At(cursor_.offset()), cursor_.stride(),
-                  buffer.bytes + i * static_cast<int64_t>(item_), 1);
+      char* to = buffer.bytes + i * static_cast<int64_t>(item_);
+      if (cursor_.stride() == 2) {
+        every_second_(count, At(cursor_.offset()), to);
+      } else {
+        CopyStrided(item_, count, At(cursor_.offset()), cursor_.stride(), to, 1);
+      }
       cursor_.Advance(count);
       i += count;
     }
@@ -150,6 +155,7 @@ class StridedReader {
   size_t item_;
   const char* base_;
   RepeatFunction repeat_;
+  EverySecondFunction every_second_;
   const char* repeated_ = nullptr;  // the element that fills the buffer, `repeats_` times
   int64_t repeats_ = 0;
 };
