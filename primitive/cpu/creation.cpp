@@ -2,6 +2,7 @@
 #include "primitive/creation.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
@@ -12,21 +13,28 @@ namespace {
 
 class CpuFill final : public Fill {
  public:
-  explicit CpuFill(const Spec& spec) : dtype_(spec.dtype), item_(SizeOf(spec.dtype)) {}
+  explicit CpuFill(const Spec& spec)
+      : dtype_(spec.dtype), item_(SizeOf(spec.dtype)), repeat_(FindRepeat(item_)) {}
 
   Status Launch(Stream&, const Elementwise<1>& g, Scalar value, void* y) const override {
-    ChunkBuffer repeated;
-    const int64_t n = std::min(g.numel, kChunk);
+    char element[8] = {};
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
-      const T element = CastScalar<T>(value);
-      CopyStrided(sizeof(T), n, reinterpret_cast<const char*>(&element), 0, repeated.bytes, 1);
+      const T cast = CastScalar<T>(value);
+      std::memcpy(element, &cast, sizeof(T));
     });
+    const bool one_byte = std::count(element, element + item_, *element) == static_cast<int>(item_);
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       StridedCursor cursor(g, 0, begin);
       for (int64_t i = begin; i < end;) {
-        const int64_t count = std::min({kChunk, end - i, cursor.run()});
+        const int64_t count = std::min(end - i, cursor.run());
         char* to = static_cast<char*>(y) + cursor.offset() * static_cast<int64_t>(item_);
-        CopyStrided(item_, count, repeated.bytes, 1, to, cursor.stride());
+        if (cursor.stride() != 1) {
+          CopyStrided(item_, count, element, 0, to, cursor.stride());
+        } else if (one_byte) {  // the C library knows the fastest way
+          std::memset(to, *element, static_cast<size_t>(count) * item_);
+        } else {
+          repeat_(count, element, to);
+        }
         cursor.Advance(count);
         i += count;
       }
@@ -37,7 +45,20 @@ class CpuFill final : public Fill {
  private:
   DType dtype_;
   size_t item_;
+  RepeatFunction repeat_;
 };
+
+// f(i, i - zero) for i in [begin, end). Vectors convert int32 to double, few instruction sets
+// int64.
+template <class F>
+void ForPlaces(int64_t begin, int64_t end, int64_t zero, F&& f) {
+  for (int64_t start = begin; start < end; start += kChunk) {
+    const double base = static_cast<double>(start - zero);
+    const auto n = static_cast<int32_t>(std::min(kChunk, end - start));
+#pragma GCC ivdep
+    for (int32_t j = 0; j < n; ++j) f(start + j, base + j);
+  }
+}
 
 template <class T>
 void FillSequence(int64_t begin, int64_t end, Scalar start, Scalar step, T* y) {
@@ -49,24 +70,23 @@ void FillSequence(int64_t begin, int64_t end, Scalar start, Scalar step, T* y) {
     }
   } else {
     const double first = start.to<double>(), each = step.to<double>();
-    for (int64_t i = begin; i < end; ++i) {
-      const double v = first + static_cast<double>(i) * each;
-      y[i] = static_cast<T>(static_cast<ComputeOf<T>>(v));
-    }
+    ForPlaces(begin, end, 0, [&](int64_t i, double place) {
+      y[i] = static_cast<T>(static_cast<ComputeOf<T>>(first + place * each));
+    });
   }
 }
 
 // y[i] = from + (i - zero) step, for the half of the numbers that is counted from this end.
 template <class T>
 void FillHalf(int64_t begin, int64_t end, double from, double step, int64_t zero, T* y) {
-  for (int64_t i = begin; i < end; ++i) {
-    const double v = from + static_cast<double>(i - zero) * step;
+  ForPlaces(begin, end, zero, [&](int64_t i, double place) {
+    const double v = from + place * step;
     if constexpr (std::is_integral_v<T>) {
       y[i] = static_cast<T>(v < 0x1p63 ? static_cast<int64_t>(v) : INT64_MAX);
     } else {
       y[i] = static_cast<T>(static_cast<ComputeOf<T>>(v));
     }
-  }
+  });
 }
 
 class CpuArange final : public Arange {
