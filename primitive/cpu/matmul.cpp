@@ -47,28 +47,53 @@ struct Stored {
 Stored StoredA(const MatmulShape& s) { return s.transpose_a ? Stored{s.k, s.m} : Stored{s.m, s.k}; }
 Stored StoredB(const MatmulShape& s) { return s.transpose_b ? Stored{s.n, s.k} : Stored{s.k, s.n}; }
 
+// A product of at most kTinyProduct terms. Sums of kAcross columns stay in registers; b is copied
+// where its rows lie across, or end within such a block.
+template <int64_t kAcross, class C>
+void TinyProduct(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
+                 C* c, int64_t ldc) {
+  const int64_t a_row = s.transpose_a ? 1 : lda, a_col = s.transpose_a ? lda : 1;
+  const int64_t b_row = s.transpose_b ? 1 : ldb, b_col = s.transpose_b ? ldb : 1;
+  const int64_t width = (s.n + kAcross - 1) / kAcross * kAcross;
+  C copy[kTinyProduct * kAcross];
+  if (b_col != 1 || width != s.n) {
+    for (int64_t l = 0; l < s.k; ++l) {
+      for (int64_t j = 0; j < width; ++j) {
+        copy[l * width + j] = j < s.n ? b[l * b_row + j * b_col] : C(0);
+      }
+    }
+    b = copy, ldb = width;
+  }
+  for (int64_t i = 0; i < s.m; ++i) {
+    for (int64_t j = 0; j < s.n; j += kAcross) {
+      const int64_t across = std::min(kAcross, s.n - j);
+      C sums[kAcross] = {};
+      if (adds) std::copy_n(c + i * ldc + j, across, sums);
+      for (int64_t l = 0; l < s.k; ++l) {
+        const C factor = a[i * a_row + l * a_col];
+        for (int64_t r = 0; r < kAcross; ++r) sums[r] += factor * b[l * ldb + j + r];
+      }
+      std::copy_n(sums, across, c + i * ldc + j);
+    }
+  }
+}
+
+template <class C>
+void TinyProduct(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
+                 C* c, int64_t ldc) {
+  s.n <= 4 ? TinyProduct<4>(s, a, lda, b, ldb, adds, c, ldc)
+           : TinyProduct<8>(s, a, lda, b, ldb, adds, c, ldc);
+}
+
 // One product on one thread; C is float or double. adds: to what c has.
 template <class C>
 void PartProduct(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
                  C* c, int64_t ldc) {
-  if (s.m * s.n * s.k > kTinyProduct) {
-    // The BLAS refuses a leading dimension below the row's length, even of a single row.
-    Gemm(s, a, static_cast<blasint>(std::max({lda, StoredA(s).cols, int64_t{1}})), b,
-         static_cast<blasint>(std::max({ldb, StoredB(s).cols, int64_t{1}})), C(adds ? 1 : 0), c,
-         std::max(ldc, s.n));
-    return;
-  }
-  const int64_t a_row = s.transpose_a ? 1 : lda, a_col = s.transpose_a ? lda : 1;
-  const int64_t b_row = s.transpose_b ? 1 : ldb, b_col = s.transpose_b ? ldb : 1;
-  for (int64_t i = 0; i < s.m; ++i) {
-    for (int64_t j = 0; j < s.n; ++j) {
-      C sum = adds ? c[i * ldc + j] : C(0);
-      for (int64_t l = 0; l < s.k; ++l) {
-        sum += a[i * a_row + l * a_col] * b[l * b_row + j * b_col];
-      }
-      c[i * ldc + j] = sum;
-    }
-  }
+  if (s.m * s.n * s.k <= kTinyProduct) return TinyProduct(s, a, lda, b, ldb, adds, c, ldc);
+  // The BLAS refuses a leading dimension below the row's length, even of a single row.
+  Gemm(s, a, static_cast<blasint>(std::max({lda, StoredA(s).cols, int64_t{1}})), b,
+       static_cast<blasint>(std::max({ldb, StoredB(s).cols, int64_t{1}})), C(adds ? 1 : 0), c,
+       std::max(ldc, s.n));
 }
 
 // One product on all threads.
@@ -263,7 +288,14 @@ class CpuMatmul final : public Matmul {
       }
     };
     const int64_t work = s.m * s.n * s.k;
-    if (s.batch > 1 && work <= kSmallProduct) {
+    if (work <= kTinyProduct) {
+      ParallelFor(s.batch, kSmallProduct / 8 / work, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          TinyProduct(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb,
+                      s.accumulate, c + i * s.m * s.c_stride(), s.c_stride());
+        }
+      });
+    } else if (s.batch > 1 && work <= kSmallProduct) {
       ParallelProducts(s.batch, std::max<int64_t>(1, kSmallProduct / 8 / work), products);
     } else {
       products(0, s.batch);
