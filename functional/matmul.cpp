@@ -2,11 +2,13 @@
 #include "functional/matmul.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/host_value.h"
 #include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -18,8 +20,27 @@ namespace {
 
 constexpr int64_t kProductsAtOnce = 1 << 22;
 
-// No BLAS multiplies integers: the products of rows and columns, as many of the inner dim at once
-// as fit, added up in int64. What does not fit into the dtype wraps round.
+StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
+  static const OpExpr& op = OpBuilder("matmul").Input("a").Input("b").Output("out").Get();
+  return Call(op, {a, b});
+}
+
+// A bound of the elements' magnitude: of the narrow dtypes theirs, else that of those there are,
+// where reading it waits for nothing.
+StatusOr<double> MagnitudeOf(const Tensor& t) {
+  if (SizeOf(t.dtype()) <= 2) return t.dtype() == DType::kInt16 ? 0x1p15 : 0x1p8;
+  if (t.device().type != DeviceType::kCPU || GlobalOf(t) || t.numel() == 0) {
+    return std::numeric_limits<double>::infinity();
+  }
+  OFL_ASSIGN_OR_RETURN(const TensorList ends, AMinMax(t));
+  OFL_ASSIGN_OR_RETURN(const double least, ValueOf<double>("matmul", ends[0]));
+  OFL_ASSIGN_OR_RETURN(const double most, ValueOf<double>("matmul", ends[1]));
+  return std::max(-least, most);
+}
+
+// No BLAS multiplies integers, but double holds those up to 2^53. Beyond, the products of rows and
+// columns, as many of the inner dim at once as fit, are added up in int64. What does not fit into
+// the dtype wraps round.
 StatusOr<Tensor> IntegerMatmul(const Tensor& a, const Tensor& b) {
   const int last = a.ndim() - 1;
   const int64_t inner = a.shape()[last];
@@ -28,6 +49,15 @@ StatusOr<Tensor> IntegerMatmul(const Tensor& a, const Tensor& b) {
     wanted[last - 1] = inner;
     return ShapeMismatch("matmul", "other", b.shape(),
                          absl::StrCat(wanted.ToString(), " to go with ", a.shape().ToString()));
+  }
+  OFL_ASSIGN_OR_RETURN(const double most_a, MagnitudeOf(a));
+  OFL_ASSIGN_OR_RETURN(const double most_b, MagnitudeOf(b));
+  if (most_a * most_b * static_cast<double>(inner) <= 0x1p53) {
+    OFL_ASSIGN_OR_RETURN(const Tensor wide_a, Cast(a, DType::kFloat64));
+    OFL_ASSIGN_OR_RETURN(const Tensor wide_b, Cast(b, DType::kFloat64));
+    OFL_ASSIGN_OR_RETURN(Tensor exact, CallMatmul(wide_a, wide_b));
+    OFL_ASSIGN_OR_RETURN(exact, Cast(exact, DType::kInt64));
+    return Cast(exact, a.dtype());
   }
   Dims shape = a.shape().dims();
   shape[last] = b.shape()[last];
@@ -47,16 +77,14 @@ StatusOr<Tensor> IntegerMatmul(const Tensor& a, const Tensor& b) {
 }
 
 // 2-D by 2-D, or 3-D by 3-D of equal batch.
-StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
+StatusOr<Tensor> OneMatmul(const Tensor& a, const Tensor& b) {
   const bool integers = !IsFloating(a.dtype()) && a.dtype() != DType::kBool;
-  if (integers && a.dtype() == b.dtype()) return IntegerMatmul(a, b);
-  static const OpExpr& op = OpBuilder("matmul").Input("a").Input("b").Output("out").Get();
-  return Call(op, {a, b});
+  return integers && a.dtype() == b.dtype() ? IntegerMatmul(a, b) : CallMatmul(a, b);
 }
 
 // Batch dims broadcast against each other; the last two as they are.
 StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
-  if (a.ndim() == 3 && b.ndim() == 3 && a.shape()[0] == b.shape()[0]) return CallMatmul(a, b);
+  if (a.ndim() == 3 && b.ndim() == 3 && a.shape()[0] == b.shape()[0]) return OneMatmul(a, b);
   const int ndim = std::max(a.ndim(), b.ndim());
   Dims batch(ndim - 2, 1);
   for (const Tensor* t : {&a, &b}) {
@@ -79,7 +107,7 @@ StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
   };
   OFL_ASSIGN_OR_RETURN(Tensor x, flatten(a));
   OFL_ASSIGN_OR_RETURN(Tensor y, flatten(b));
-  OFL_ASSIGN_OR_RETURN(Tensor z, CallMatmul(x, y));
+  OFL_ASSIGN_OR_RETURN(Tensor z, OneMatmul(x, y));
   batch.push_back(a.shape()[a.ndim() - 2]);
   batch.push_back(b.shape()[b.ndim() - 1]);
   return Reshape(z, batch);
@@ -104,7 +132,7 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
     return ShapeMismatch("matmul", first ? "input" : "other", (first ? a : b).shape(),
                          "at least 1 dim");
   }
-  if (a.ndim() == 2 && b.ndim() == 2) return CallMatmul(a, b);
+  if (a.ndim() == 2 && b.ndim() == 2) return OneMatmul(a, b);
   OFL_RETURN_IF_ERROR(CheckInner(a, b));
   if (a.ndim() == 1) {
     OFL_ASSIGN_OR_RETURN(Tensor row, Unsqueeze(a, 0));
@@ -118,7 +146,7 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
   }
   if (b.ndim() == 2) {  // one matrix for the whole batch: a longer product instead of many
     OFL_ASSIGN_OR_RETURN(Tensor rows, Flatten(a, 0, -2));
-    OFL_ASSIGN_OR_RETURN(Tensor z, CallMatmul(rows, b));
+    OFL_ASSIGN_OR_RETURN(Tensor z, OneMatmul(rows, b));
     Dims shape = a.shape().dims();
     shape.back() = b.shape()[1];
     return Reshape(z, shape);
