@@ -3,6 +3,8 @@
 // sort, topk and unique_values: keys with their places, in order.
 #include "primitive/sort.h"
 
+#include <utility>
+
 #include "primitive/cpu/beyond.h"
 #include "primitive/cpu/ordered_rows.h"
 
@@ -37,9 +39,28 @@ size_t BytesPerRange(DType dtype, int64_t cols) {
   });
 }
 
+// Elements of one byte are counted and put where they belong.
+template <class T>
+void SortBytes(int64_t cols, bool descending, const T* x_data, T* values_data, int64_t* indices) {
+  const auto* x = reinterpret_cast<const uint8_t*>(x_data);
+  auto* values = reinterpret_cast<uint8_t*>(values_data);
+  const uint32_t flip = KeyCodeOf(DTypeOf<T>(), descending).template Encode<uint32_t>(0);
+  int64_t next[256] = {};
+  for (int64_t i = 0; i < cols; ++i) ++next[x[i] ^ flip];
+  int64_t before = 0;
+  for (uint32_t key = 0; key < 256; ++key) {
+    std::memset(values + before, static_cast<int>(key ^ flip), static_cast<size_t>(next[key]));
+    before += std::exchange(next[key], before);
+  }
+  for (int64_t i = 0; indices && i < cols; ++i) indices[next[x[i] ^ flip]++] = i;
+}
+
 // The places are not wanted where `indices` is null.
 template <class T, class Item>
 void SortRow(int64_t cols, bool descending, const T* x, T* values, int64_t* indices, Item* items) {
+  if constexpr (sizeof(T) == 1) {
+    if (cols >= cpu::kCountingItems) return SortBytes(cols, descending, x, values, indices);
+  }
   for (int64_t i = 0; i < cols; ++i) items[i] = Item::Of(cpu::KeyAt(x, i, descending), i);
   items = cpu::SortItems(items, items + cols, cols, 8 * sizeof(T));
   WriteItems(items, cols, descending, x, values, indices);
