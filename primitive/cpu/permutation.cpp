@@ -327,15 +327,16 @@ class Order {
       return Philox(part.seed, part.offset + place / 2).v[2 * (place % 2) + 1] >> 11;
     };
     uint64_t* order = part.order;
-    for (int64_t i = 0; i < part.n;) {
+    const auto are_alike = [&](int64_t i) { return (order[i] ^ order[i - 1]) >> 32 == 0; };
+    for (int64_t i = 1; i < part.n; ++i) {
+      if (HWY_LIKELY(!are_alike(i))) continue;
       int64_t end = i + 1;
-      while (end < part.n && order[end] >> 32 == order[i] >> 32) ++end;
-      if (end > i + 1) {
-        std::stable_sort(order + i, order + end,
-                         [&](uint64_t a, uint64_t b) { return rest(a) < rest(b); });
-      }
-      for (; i < end; ++i) order[i] &= 0xFFFFFFFFu;
+      while (end < part.n && are_alike(end)) ++end;
+      std::stable_sort(order + i - 1, order + end,
+                       [&](uint64_t a, uint64_t b) { return rest(a) < rest(b); });
+      i = end;
     }
+    for (int64_t i = 0; i < part.n; ++i) order[i] &= 0xFFFFFFFFu;
   }
 
   const int64_t n_;
