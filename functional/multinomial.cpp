@@ -23,7 +23,8 @@ constexpr char kName[] = "multinomial";
 Status CheckWeights(const Tensor& weights, int64_t needed) {
   bool valid = weights.ndim() > 1 && weights.shape()[0] == 0;  // no rows
   if (weights.numel() > 0) {
-    OFL_ASSIGN_OR_RETURN(const Tensor largest, Amax(weights, Dims{-1}));
+    OFL_ASSIGN_OR_RETURN(Tensor largest, Amax(weights, Dims{-1}));
+    OFL_ASSIGN_OR_RETURN(largest, Cast(largest, DType::kFloat64));
     OFL_ASSIGN_OR_RETURN(const Tensor smallest, Amin(weights));
     OFL_ASSIGN_OR_RETURN(const Tensor not_negative, Ge(smallest, Scalar(0)));
     const auto places_of_row = static_cast<double>(weights.shape()[weights.ndim() - 1]);
@@ -85,8 +86,8 @@ StatusOr<Tensor> Multinomial(const Tensor& x, int64_t count, bool replacement,
     return Error(ErrorKind::kValue, kName, "(): num_samples is ", count,
                  ", but it must be positive");
   }
+  OFL_RETURN_IF_ERROR(CheckWeights(x.Detach(), replacement ? 1 : count));
   OFL_ASSIGN_OR_RETURN(const Tensor weights, Cast(x.Detach(), DType::kFloat64));
-  OFL_RETURN_IF_ERROR(CheckWeights(weights, replacement ? 1 : count));
   if (!replacement) return FirstOnes(weights, count, std::move(generator));
   OFL_ASSIGN_OR_RETURN(const Tensor sums, CumSum(weights, -1));
   OFL_ASSIGN_OR_RETURN(const Tensor total, Narrow(sums, -1, x.shape()[x.ndim() - 1] - 1, 1));
