@@ -44,6 +44,8 @@ OFL_API StatusOr<Tensor> Lt(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Le(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Gt(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Ge(const Operand& a, const Operand& b);
+// Whether both have the same shape and the same elements; reading it waits for the device.
+OFL_API StatusOr<bool> Equal(const Tensor& x, const Tensor& other);
 
 // In place: self keeps its shape and dtype (ShapeError, DTypeError where that cannot be) and is
 // returned.

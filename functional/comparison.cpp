@@ -2,10 +2,14 @@
 //
 // Comparisons. A number that the dtype does not hold is replaced by one that it holds and divides
 // its elements the same way: of int8, x < 259 is x >= -128, and x < 2.5 is x <= 2.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "functional/binary.h"
+#include "functional/host_value.h"
+#include "functional/reduce.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -118,6 +122,42 @@ StatusOr<Tensor> Le(const Operand& a, const Operand& b) { return Compare<kLe>(a,
 StatusOr<Tensor> Gt(const Operand& a, const Operand& b) { return Compare<kGt>(a, b); }
 StatusOr<Tensor> Ge(const Operand& a, const Operand& b) { return Compare<kGe>(a, b); }
 
+namespace {
+
+StatusOr<bool> AllEqual(const Tensor& a, const Tensor& b) {
+  OFL_ASSIGN_OR_RETURN(Tensor same, Eq(a, b));
+  OFL_ASSIGN_OR_RETURN(same, All(same));
+  return ValueOf<bool>("equal", same);
+}
+
+}  // namespace
+
+StatusOr<bool> Equal(const Tensor& x, const Tensor& other) {
+  if (!x.defined()) return NotDefined("equal", "input");
+  if (!other.defined()) return NotDefined("equal", "other");
+  if (x.shape() != other.shape()) return false;
+  const Tensor a = x.Detach(), b = other.Detach();
+  // Tensors that differ mostly do so early. Where a value is read without waiting, it is worth
+  // looking at some elements before the others.
+  constexpr int64_t kFirst = 4096, kMany = 4 * kFirst;
+  const bool reads = a.device().type == DeviceType::kCPU && !GlobalOf(a);
+  if (reads && a.ndim() > 0 && a.shape()[0] > 1 && a.numel() >= kMany) {
+    const int64_t rows = a.shape()[0], row = a.numel() / rows;
+    const int64_t first = std::min(rows - 1, std::max<int64_t>(1, kFirst / row));
+    OFL_ASSIGN_OR_RETURN(const Tensor a_first, Narrow(a, 0, 0, first));
+    OFL_ASSIGN_OR_RETURN(const Tensor b_first, Narrow(b, 0, 0, first));
+    OFL_ASSIGN_OR_RETURN(const bool same, AllEqual(a_first, b_first));
+    if (!same) return false;
+    OFL_ASSIGN_OR_RETURN(const Tensor a_rest, Narrow(a, 0, first, rows - first));
+    OFL_ASSIGN_OR_RETURN(const Tensor b_rest, Narrow(b, 0, first, rows - first));
+    return AllEqual(a_rest, b_rest);
+  }
+  return AllEqual(a, b);
+}
+
+OFL_REGISTER_FUNCTION("equal(Tensor input, Tensor other) -> bool", Equal, kMethod,
+                      "Whether both have the same shape and the same elements; the answer waits "
+                      "for the device.");
 OFL_REGISTER_FUNCTION("eq(Operand input, Operand other) -> Tensor", Eq, kMethod, "input == other.");
 OFL_REGISTER_FUNCTION("ne(Operand input, Operand other) -> Tensor", Ne, kMethod, "input != other.");
 OFL_REGISTER_FUNCTION("lt(Operand input, Operand other) -> Tensor", Lt, kMethod, "input < other.");

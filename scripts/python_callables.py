@@ -44,7 +44,7 @@ REASONS = {
         "flow.kthvalue", "Tensor.kthvalue", "flow.std_mean", "flow.var_mean",
     ],
     "gives a Python number or bool": [
-        "flow.allclose", "Tensor.allclose", "flow.equal", "Tensor.equal",
+        "flow.allclose", "Tensor.allclose",
     ],
     "reads a device and a dtype in any order, as Python programs write them": [
         "Tensor.to", "Tensor.cpu", "Tensor.cuda", "Tensor.type",

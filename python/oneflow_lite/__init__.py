@@ -80,7 +80,7 @@ from oneflow_lite._process import (
     set_num_threads,
     use_deterministic_algorithms,
 )
-from oneflow_lite._tensor import allclose, equal
+from oneflow_lite._tensor import allclose
 from oneflow_lite._typed_tensors import TYPES as _TYPES
 from oneflow_lite.amp import autocast, get_autocast_dtype, is_autocast_enabled
 from oneflow_lite.autograd import enable_grad, inference_mode, no_grad, set_grad_enabled
@@ -132,7 +132,7 @@ _modules = (_creation, _math, _products, _reductions,
             _indexing, _numerical, _scattering, _placing, _promotion)  # fmt: skip
 _composed = {_f.__name__: _named(_f, out=True)
              for _module in _modules for _f in _module.FUNCTIONS}  # fmt: skip
-_composed |= {_f.__name__: _named(_f) for _f in (allclose, equal)}
+_composed |= {"allclose": _named(allclose)}
 _composed |= _TYPES | {"cosine_similarity": nn.functional.cosine_similarity}
 globals().update(_composed)
 

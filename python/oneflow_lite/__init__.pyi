@@ -144,6 +144,7 @@ from oneflow_lite._C import embedding as embedding
 from oneflow_lite._C import empty as empty
 from oneflow_lite._C import empty_like as empty_like
 from oneflow_lite._C import eq as eq
+from oneflow_lite._C import equal as equal
 from oneflow_lite._C import erf as erf
 from oneflow_lite._C import erfc as erfc
 from oneflow_lite._C import erfinv as erfinv
@@ -490,7 +491,6 @@ from oneflow_lite._scattering import scatter as scatter
 from oneflow_lite._serialization import load as load
 from oneflow_lite._serialization import save as save
 from oneflow_lite._tensor import allclose as allclose
-from oneflow_lite._tensor import equal as equal
 from oneflow_lite.amp.autocast_mode import autocast as autocast
 from oneflow_lite.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
 from oneflow_lite.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled

@@ -45,7 +45,7 @@ _TYPES = {
     "dtype": "_dtype", "Device": "_device | str | int", "str": "str", "Generator": "Generator",
 }  # fmt: skip
 _RESULTS = {"Tensor": "Tensor", "Tensor[]": "tuple[Tensor, ...]", "Tensor...": "Any",
-            "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
+            "bool": "bool", "(Tensor, Tensor)": "tuple[Tensor, Tensor]",
             "(Tensor values, Tensor indices)": "_Sorted",
             "(Tensor min, Tensor max)": "_Extremes"}  # fmt: skip
 
@@ -173,8 +173,8 @@ def _definition(
     if called:
         places[-1].name = called
     several = "" if result == "Tensor" else " | Sequence[Tensor]"
-    # out= writes the result; a tensor for each of several
-    out = [] if method else [f"out: Tensor{several} | None = None"]
+    # out= writes the result; a tensor for each of several, and no number
+    out = [] if method or result == "bool" else [f"out: Tensor{several} | None = None"]
     renamed = _by_numpy_names(name, places, keywords, out)
     keywords = [*map(str, keywords), *out]
     spread_tensors = bool(places) and places[0].spread

@@ -73,11 +73,6 @@ def cuda(self: Tensor, device: device | str | int | None = None) -> Tensor:
     return _to(self, "cuda" if device is None else device)
 
 
-def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether the other tensor has the same shape and the same elements."""
-    return input.shape == other.shape and bool((input == other).all())
-
-
 def allclose(
     input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
@@ -149,7 +144,7 @@ type_.__name__ = "type"
 
 def _complete() -> None:
     methods = {
-        "to": to, "cpu": cpu, "cuda": cuda, "equal": equal, "allclose": allclose,
+        "to": to, "cpu": cpu, "cuda": cuda, "allclose": allclose,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device,
         "is_complex": is_complex, "__contains__": contains,

@@ -77,6 +77,8 @@ ELSEWHERE = {
     "multinomial", "argwhere", "masked_select", "masked_scatter", "nonzero_static",
     # How large the result is depends on values, which meta has not: test_sorts.py.
     "bincount", "unique", "unique_consecutive",
+    # It gives a bool: test_cpu_boundaries.py.
+    "equal",
     # It takes no more than a dtype from the other tensor: test_promotion.py.
     "type_as",
 }  # fmt: skip
