@@ -26,6 +26,16 @@ void MoveRow(const RemapDim& d, ReverseFunction reverse, T fill, const T* x, T* 
     }
     return;
   }
+  if (d.mode == RemapMode::kShift && d.stride == 1) {
+    const int64_t begin = std::clamp<int64_t>(-d.shift, 0, d.out);
+    const int64_t end = std::clamp(d.size - d.shift, begin, d.out);
+    for (int64_t i = 0; i < begin; ++i) y[i] = fill;
+    if (end > begin) {
+      std::memcpy(y + begin, x + begin + d.shift, static_cast<size_t>(end - begin) * sizeof(T));
+    }
+    for (int64_t i = end; i < d.out; ++i) y[i] = fill;
+    return;
+  }
   for (int64_t i = 0; i < d.out;) {
     int64_t j = i + d.shift;
     if (d.mode == RemapMode::kWrap) j = d.Place(i);
