@@ -4,12 +4,14 @@ not fit, beside a floating one the double nearest to it. SEMANTICS: comparisons 
 mathematical answer, bounds saturate, what else takes one refuses it.
 """
 
+import math
 import operator
 
 import numpy as np
 import pytest
 from numerics import FLOATS, INTEGERS, flow, host
 
+F = flow.nn.functional
 # Of the first ones the nearest double is -2^63, which int64 holds.
 BELOW = [-(2**63) - 1, -(2**63) - 2, -(2**63) - 1023, -(2**63) - 1024, -(2**63) - 1025,
          -(2**63) - 2048, -(2**64) - 1, -(2**100) - 1]  # fmt: skip
@@ -78,6 +80,7 @@ REFUSED = {
     "where": lambda x, v: flow.where(x == 0, x, v),
     "masked_fill": lambda x, v: x.masked_fill(x == 0, v),
     "setitem": lambda x, v: operator.setitem(x, 0, v),
+    "threshold": lambda x, v: F.threshold(x, 0, v),
     "addcmul": lambda x, v: flow.addcmul(x, x, x, value=v),
     "arange": lambda x, v: flow.arange(v, v + 1, dtype=x.dtype),
     "linspace": lambda x, v: flow.linspace(v, v, 2, dtype=x.dtype),
@@ -115,6 +118,22 @@ def test_bounds_beyond_all_integers_saturate(dtype):
     for high in ABOVE:
         assert flow.clamp(x, max=high).tolist() == values
         assert flow.clamp(x, min=high).tolist() == [ends.max] * 4
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_a_threshold_below_all_integers_lets_all_through(dtype):
+    ends = np.iinfo(dtype)
+    values = [int(ends.min), int(ends.min) + 1, 0, int(ends.max)]
+    x = flow.tensor(values, dtype=getattr(flow, dtype))
+    for below in (int(ends.min) - 1, *BELOW, -1e30, -math.inf):
+        y = F.threshold(x, below, 3)
+        assert y.tolist() == values
+        assert F.threshold(x.clone(), below, 3, inplace=True).tolist() == values
+        y.zero_()
+        assert x.tolist() == values  # a tensor of its own
+    for above in (*ABOVE, int(ends.max), 1e30, math.inf):
+        assert F.threshold(x, above, 3).tolist() == [3] * 4
+    assert F.threshold(x[:2], int(ends.min), 3).tolist() == [3, values[1]]
 
 
 @pytest.mark.parametrize("dtype", ["bool", *INTEGERS])
