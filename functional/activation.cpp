@@ -153,7 +153,13 @@ StatusOr<Tensor> Threshold(const Tensor& x, Scalar threshold, Scalar value, bool
   if (!IsFloating(x.dtype())) {
     OFL_RETURN_IF_ERROR(CheckFits("threshold", value, x.dtype()));
     // An integer is above a number where it is above the largest integer that the number reaches.
-    if (threshold.is_float()) threshold = Scalar(std::floor(threshold.to<double>()));
+    if (threshold.kind() == Scalar::Kind::kFloat) {
+      threshold = Scalar(std::floor(threshold.to<double>()));
+    }
+    // Every integer is above one that its dtype does not reach down to.
+    if (!threshold.Fits(x.dtype()) && threshold.to<double>() < 0) {
+      return inplace ? StatusOr<Tensor>(x) : Clone(x);
+    }
   }
   return Call(inplace ? *ops.in_place : *ops.fresh, {x}, {threshold, value});
 }

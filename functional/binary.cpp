@@ -289,14 +289,14 @@ Scalar Product(const Scalar& b, const Scalar& alpha) {
   if (b.kind() == Scalar::Kind::kBool && alpha.kind() == Scalar::Kind::kBool) {
     return Scalar(b.to<double>() != 0 && alpha.to<double>() != 0);
   }
-  const double product = b.to<double>() * alpha.to<double>();
-  if (b.kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat) {
-    return Scalar(product);
+  if (b.is_float() || alpha.is_float()) {
+    const double product = b.to<double>() * alpha.to<double>();
+    const bool floats = b.kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat;
+    return floats ? Scalar(product) : Scalar::LargeInt(product);
   }
-  int64_t exact;
-  const bool large = b.is_float() || alpha.is_float() ||
-                     __builtin_mul_overflow(b.to<int64_t>(), alpha.to<int64_t>(), &exact);
-  return large ? Scalar::LargeInt(product) : Scalar(exact);
+  const __int128 exact = static_cast<__int128>(b.to<int64_t>()) * alpha.to<int64_t>();
+  const auto narrow = static_cast<int64_t>(exact);
+  return narrow == exact ? Scalar(narrow) : Scalar::LargeInt(static_cast<double>(exact));
 }
 
 // As in PyTorch: a fraction makes no floats of integers, and of bool alpha is a truth.

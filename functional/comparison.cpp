@@ -60,6 +60,7 @@ Question OfIntegers(Comparison op, const Scalar& number, int64_t least, int64_t 
   const auto all = [&](bool yes) { return Question{yes ? kGe : kLt, Scalar(least)}; };
   const double d = number.is_float() ? number.to<double>() : 0;
   if (std::isnan(d)) return all(op == kNe);
+  if (number.kind() == Scalar::Kind::kLargeInt) return all(Holds(op, d > 0 ? -1 : 1));
   const double below = std::floor(d);
   if (number.is_float() && below < d) {
     if (op == kEq || op == kNe) return all(op == kNe);

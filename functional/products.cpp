@@ -36,6 +36,8 @@ StatusOr<Tensor> MatmulOf(const char* name, const char* takes, const Tensor& a, 
 // A factor of integers; a float that is an integer counts as one.
 StatusOr<Scalar> IntegerFactor(const char* name, const char* argument, const Scalar& factor) {
   if (!factor.is_float()) return factor;
+  if (factor.kind() == Scalar::Kind::kLargeInt)
+    return NumberOutOfRange(name, factor, DType::kInt64);
   const double value = factor.to<double>();
   if (std::floor(value) == value && factor.fits<int64_t>()) return Scalar(factor.to<int64_t>());
   return Error(ErrorKind::kValue, name, "(): ", argument, " is ", value,

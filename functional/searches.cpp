@@ -29,6 +29,13 @@ DType ComparedIn(const Tensor& t, const Operand& o) {
   return number->is_float() ? DType::kFloat64 : PromoteTypes(t.dtype(), DType::kInt64);
 }
 
+// Whether it is a number beyond all that t's elements can be, which float64 may round to one of
+// them.
+bool IsBeyond(const Tensor& t, const Operand& o) {
+  const Scalar* number = std::get_if<Scalar>(&o);
+  return number && number->kind() == Scalar::Kind::kLargeInt && !IsFloating(t.dtype());
+}
+
 StatusOr<Tensor> AsTensor(const char* name, const Operand& o, DType dtype, Device device) {
   if (const Tensor* t = std::get_if<Tensor>(&o)) {
     if (!t->defined()) return NotDefined(name, "input");
@@ -95,6 +102,10 @@ StatusOr<Tensor> SearchSorted(const Tensor& sorted_sequence, const Operand& x, b
                                 .Attr("out_int32")
                                 .Get();
   if (!sorted_sequence.defined()) return NotDefined("searchsorted", "sorted_sequence");
+  if (IsBeyond(sorted_sequence, x)) {  // before or after all, also those equal to the end
+    const bool above = std::get<Scalar>(x).to<double>() > 0;
+    return SearchSorted(sorted_sequence, Scalar(above ? INT64_MAX : INT64_MIN), above, out_int32);
+  }
   const DType dtype = ComparedIn(sorted_sequence, x);
   OFL_ASSIGN_OR_RETURN(Tensor line, Cast(sorted_sequence.Detach(), dtype));
   OFL_ASSIGN_OR_RETURN(Tensor sought, AsTensor("searchsorted", x, dtype, line.device()));
@@ -126,6 +137,11 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
   if (y && !y->defined()) return NotDefined("isin", "test_elements");
   if (x && y && x->device() != y->device()) {
     return DeviceMismatch("isin", "elements", x->device(), "test_elements", y->device());
+  }
+  if (IsBeyond(x ? *x : *y, x ? others : elements)) {  // a comparison gives the answer of each
+    StatusOr<Tensor> each = invert ? Ne(elements, others) : Eq(elements, others);
+    if (x || !each.ok()) return each;
+    return invert ? All(*each, {}) : Any(*each, {});
   }
   const DType dtype = x ? ComparedIn(*x, others) : ComparedIn(*y, elements);
   const Device device = (x ? x : y)->device();

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "oneflow_lite/core/address_space.h"
 #include "oneflow_lite/core/device_backend.h"
 
 namespace oneflow_lite {
@@ -48,6 +49,7 @@ SizeClass ClassOf(size_t nbytes) {
 // translation ever after (softmax of 16384 x 4096 float32 moves 35 instead of 28 GB/s).
 void* FromSystem(size_t nbytes) {
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const TakingMemory beside_others;
   void* p = nullptr;
   if (posix_memalign(&p, nbytes >= kPaged * page ? page : kAlignment, nbytes) != 0) return nullptr;
   if (nbytes >= kHugePageBytes) madvise(p, nbytes, MADV_HUGEPAGE);

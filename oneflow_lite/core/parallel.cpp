@@ -56,9 +56,11 @@ void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64
     return;
   }
   WillStartThreads();
-  const int sharers = std::min(ranges, TeamLimit::Current()), team = GrantTeam(sharers);
-#pragma omp parallel for num_threads(team) schedule(static, 1)
+  const int sharers = std::min(ranges, TeamLimit::Current());
+  GrantedTeam team(sharers);
+#pragma omp parallel for num_threads(team.threads()) schedule(static, 1)
   for (int sharer = 0; sharer < sharers; ++sharer) {
+    if (sharer == 0) team.Started();  // which is this thread's
     in_region = true;
     for (int i = sharer; i < ranges; i += sharers) {
       body(n / ranges * i + std::min<int64_t>(i, n % ranges),

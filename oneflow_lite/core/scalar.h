@@ -13,7 +13,7 @@ namespace oneflow_lite {
 
 class Scalar {
  public:
-  // kLargeInt: an integer beyond 64 bits, which only Python has.
+  // kLargeInt: an integer beyond int64, which only Python has.
   enum class Kind : uint8_t { kBool, kInt, kLargeInt, kFloat };
 
   Scalar() : Scalar(int64_t{0}) {}
@@ -21,8 +21,9 @@ class Scalar {
   Scalar(int v) : Scalar(int64_t{v}) {}
   Scalar(int64_t v) : kind_(Kind::kInt), i_(v) {}
   Scalar(double v) : kind_(Kind::kFloat), f_(v) {}
-  // An integer beyond 64 bits, by the nearest double: infinite where no double is near. Beside an
-  // integer dtype it is an integer that does not fit, beside a floating one the double.
+  // An integer beyond int64, by the nearest double: infinite where no double is near. Beside an
+  // integer dtype it is an integer that does not fit, though the double may be -2^63, which does;
+  // beside a floating one it is the double.
   static Scalar LargeInt(double nearest) {
     Scalar s(nearest);
     s.kind_ = Kind::kLargeInt;
@@ -50,6 +51,7 @@ class Scalar {
     } else if constexpr (std::is_integral_v<T>) {
       constexpr int64_t kLeast = std::numeric_limits<T>::min();
       constexpr int64_t kMost = std::numeric_limits<T>::max();
+      if (kind_ == Kind::kLargeInt) return false;
       if (!is_float()) return i_ >= kLeast && i_ <= kMost;
       // The limits as doubles: the least is one, the most is one less than one.
       constexpr double kEnd = static_cast<double>(kMost / 2 + 1) * 2;

@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,33 +23,46 @@ using Clock = std::chrono::steady_clock;
 // What other processes and the container leave is looked at anew after so long.
 constexpr auto kGrantLasts = std::chrono::seconds(2);
 
-// Threads that wait for each other, so that all of them are there at the same time.
-struct Gate {
-  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+// A thread that waits at a gate for the others, so that all of them are there at the same time.
+struct Probe {
+  pthread_mutex_t* gate;
+  pthread_t thread;
+  pid_t id;
 };
 
 void* WaitAtGate(void* p) {
-  auto* gate = static_cast<Gate*>(p);
-  pthread_mutex_lock(&gate->mutex);
-  pthread_mutex_unlock(&gate->mutex);
+  auto* probe = static_cast<Probe*>(p);
+  probe->id = static_cast<pid_t>(syscall(SYS_gettid));
+  pthread_mutex_lock(probe->gate);
+  pthread_mutex_unlock(probe->gate);
   return nullptr;
+}
+
+// The system counts a thread for some time after others could join it.
+void WaitUntilGone(pid_t id) {
+  for (int i = 0; i < 400 && syscall(SYS_tgkill, getpid(), id, 0) == 0; ++i) usleep(50);
+}
+
+// Whether a limit of address space, if there is one, leaves room for one more stack.
+bool HasRoomForStack() {
+  return !AddressSpaceIsLimited() || HasRoom(StackBytes() + kRoomForOthers);
 }
 
 // How many of `wanted` threads the system starts beside those there are. They have the same stacks
 // as OpenMP's, and end before this returns.
 int CountStartable(int wanted) {
-  Gate gate;
-  std::vector<pthread_t> threads;
-  threads.reserve(static_cast<size_t>(wanted));
-  pthread_mutex_lock(&gate.mutex);
-  pthread_t thread;
-  while (static_cast<int>(threads.size()) < wanted &&
-         pthread_create(&thread, nullptr, &WaitAtGate, &gate) == 0) {
-    threads.push_back(thread);
+  pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+  std::vector<Probe> probes(static_cast<size_t>(wanted), Probe{&gate, {}, 0});
+  int n = 0;
+  pthread_mutex_lock(&gate);
+  while (n < wanted && HasRoomForStack() &&
+         pthread_create(&probes[n].thread, nullptr, &WaitAtGate, &probes[n]) == 0) {
+    ++n;
   }
-  pthread_mutex_unlock(&gate.mutex);
-  for (pthread_t t : threads) pthread_join(t, nullptr);
-  return static_cast<int>(threads.size());
+  pthread_mutex_unlock(&gate);
+  for (int i = 0; i < n; ++i) pthread_join(probes[i].thread, nullptr);
+  for (int i = 0; i < n; ++i) WaitUntilGone(probes[i].id);
+  return n;
 }
 
 // The limits of the process that count against a new thread.
@@ -73,14 +87,43 @@ struct Grant {
   int team = 1;
   // A library had teams of its own since, and has left threads of an unknown number.
   bool library = false;
-  // The system has no room for threads that still end beside as many that start.
+  // The system has no room for threads that still end beside as many that start, or address space
+  // is limited, of which others take at any time. Then threads are started where they are granted
+  // and no team gets smaller, so that none starts threads without a look.
   bool tight = false;
 
-  bool Lasts() const { return Clock::now() - time < kGrantLasts && limits == LimitsNow(); }
+  bool Covers(int wanted) const {
+    return wanted <= threads && Clock::now() - time < kGrantLasts && limits == LimitsNow();
+  }
 };
 thread_local Grant grant;
 
+// How many threads those without a tight grant may start without a look. A look counts them as if
+// they were there, up to a number that bounds what it costs.
+constexpr int kMostPromised = 64;
+std::atomic<int> promised{0};
+
+// The calling thread's part of them, until it ends.
+struct Promise {
+  int threads = 0;
+  void Set(int n) {
+    promised += n - threads;
+    threads = n;
+  }
+  ~Promise() { Set(0); }
+};
+thread_local Promise promise;
+
+// A child has none of the other threads.
+const int at_fork = pthread_atfork(nullptr, nullptr, [] { promised = promise.threads; });
+
 thread_local int team_limit = kMaxThreads;
+
+// Fewer threads than asked for: that many for all from now on.
+void GrantFewer(int threads) {
+  grant.threads = threads;
+  SetNumThreads(std::min(NumThreads(), threads));
+}
 
 // Looks how many threads of a team of `wanted` there can be. Those that live are not counted anew.
 void Look(int wanted) {
@@ -89,27 +132,44 @@ void Look(int wanted) {
   if (g.library) omp_pause_resource(omp_pause_soft, omp_get_initial_device());
   g.library = false;
   const int most = std::max(wanted, g.team), more = most - g.team;
-  const int with_ending = more + most - 1;
+  const int others = std::min(promised.load() - promise.threads, kMostPromised);
+  const int with_ending = more + most - 1, with_others = with_ending + others;
   const auto count = [&] {
-    const int startable = CountStartable(with_ending);
-    g.tight = startable < with_ending;
+    const int startable = CountStartable(with_others), ours = std::max(0, startable - others);
+    g.tight = startable < with_others || AddressSpaceIsLimited();
     // A quarter is left to who may start theirs before ours are there.
-    g.threads = std::min(most, g.team + startable - startable / 4);
+    g.threads = std::min(most, g.team + ours - ours / 4);
   };
   count();
   if (g.threads < wanted) {  // for good, so what has just ended gets the time to be gone
     usleep(10'000);
     count();
   }
+  promise.Set(g.tight ? 0 : with_ending);
   g.limits = LimitsNow();
   g.time = Clock::now();
-  if (g.threads < wanted) SetNumThreads(std::min(NumThreads(), g.threads));
+  if (g.threads < wanted) GrantFewer(g.threads);
 }
 
 // Of what the last look found, or a new one.
 int LastGrant(int wanted) {
-  if (wanted > grant.threads || !grant.Lasts()) Look(wanted);
+  if (!grant.Covers(wanted)) {
+    const TakingRoom alone;
+    Look(wanted);
+  }
   return std::min(wanted, grant.threads);
+}
+
+// Has OpenMP start the calling thread's team, while a TakingRoom lives: one by one where address
+// space is limited, with a look just before each.
+void StartTeam(int threads) {
+  for (int n = AddressSpaceIsLimited() ? grant.team + 1 : threads; n <= threads; ++n) {
+    if (!HasRoomForStack()) return GrantFewer(std::max(grant.team, n - 1));
+    std::atomic<int> sum{0};
+    // Memory for this library's thread-locals is had now, too, and with it an arena of glibc's.
+#pragma omp parallel num_threads(n)
+    sum.fetch_add(team_limit, std::memory_order_relaxed);
+  }
 }
 
 void WarnOnce(int wanted, int granted) {
@@ -122,19 +182,32 @@ void WarnOnce(int wanted, int granted) {
 
 }  // namespace
 
-int GrantThreads(int wanted) {
-  const Grant& g = grant;
-  return wanted <= g.team && !g.tight ? wanted : LastGrant(wanted);
-}
+int GrantThreads(int wanted) { return wanted <= grant.team ? wanted : LastGrant(wanted); }
 
-int GrantTeam(int wanted) {
+GrantedTeam::GrantedTeam(int wanted) {
   Grant& g = grant;
-  const int granted = GrantThreads(wanted);
+  if (wanted <= g.team) {  // nothing starts
+    if (!g.tight && wanted > 1) g.team = wanted;
+    threads_ = g.tight ? g.team : wanted;
+    return;
+  }
+  // What a tight grant had left and not started may have gone since, and any limit may have fallen
+  // while others looked.
+  starting_.emplace();
+  while (g.tight || !g.Covers(wanted)) {
+    starting_.reset();
+    {
+      const TakingRoom alone;
+      Look(wanted);
+      if (g.tight) StartTeam(std::min(wanted, g.threads));
+    }
+    if (g.tight) break;
+    starting_.emplace();
+  }
+  const int granted = std::min(wanted, g.threads);
   WarnOnce(wanted, granted);
-  // Where there is little room no team gets smaller, so that none has to start threads again.
-  g.team = g.tight ? std::max(granted, g.team) : granted;
+  threads_ = g.team = std::max(granted, g.tight ? g.team : 1);
   g.library = false;
-  return g.team;
 }
 
 int GrantLibraryTeams(int wanted) {

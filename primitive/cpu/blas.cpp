@@ -3,8 +3,6 @@
 
 #include <cblas.h>
 #include <pthread.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
+#include "oneflow_lite/core/address_space.h"
 #include "oneflow_lite/core/parallel.h"
 #include "oneflow_lite/core/thread_limit.h"
 
@@ -76,40 +75,25 @@ const bool took_kernels = TakeKernelsOfInstructions();
 // (BUFFER_SIZE and a page). Where it gets none, it tries again for ever (blas_memory_alloc).
 constexpr size_t kBuffer = (size_t{128} << 20) + 4096;
 
-bool HasRoom(size_t bytes) {
-  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-  void* p = mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
-  return p != MAP_FAILED && munmap(p, bytes) == 0;
-}
-
-size_t StackBytes() {
-  pthread_attr_t attributes;
-  size_t bytes = 0;
-  if (pthread_getattr_default_np(&attributes) != 0) return 0;
-  pthread_attr_getstacksize(&attributes, &bytes);
-  pthread_attr_destroy(&attributes);
-  return bytes;
-}
-
 // Calls in flight, or about to be: each takes a buffer. A team's threads count as one each.
 std::atomic<int> users{0};
 // Buffers that OpenBLAS's own threads hold, and all that it has mapped, at least.
 std::atomic<int> held{1}, mapped{0};
-// Guards the mapping of more.
-pthread_mutex_t mapping = PTHREAD_MUTEX_INITIALIZER;
 
 // Has OpenBLAS map `need` buffers, or as many as there is room for under the limit of address space
 // (ulimit -v). They are taken all at once, and given back: what is mapped now cannot be missing
-// later. `threads` that start, and as many that still end, keep the room for their stacks.
+// later. `threads` that start, and as many that still end, keep the room for their stacks, and who
+// takes no turns keeps some.
 void MapBuffers(int need, int threads) {
-  pthread_mutex_lock(&mapping);
+  const TakingRoom alone;
   void* taken[kMaxThreads];
   int count = 0;
   const size_t stacks = 2 * StackBytes();
+  const size_t others = mapped.load() == 0 ? kArena : kRoomForOthers;  // little for the first one
   const int most = mapped.load() < need ? std::min(need - held.load(), kMaxThreads) : 0;
   while (count < most) {
     const int with_buffer = std::min(threads - 1, count);
-    if (!HasRoom(kBuffer + static_cast<size_t>(with_buffer) * stacks)) break;
+    if (!HasRoom(kBuffer + static_cast<size_t>(with_buffer) * stacks + others)) break;
     void* buffer = blas_memory_alloc(0);
     if (!buffer) break;
     taken[count++] = buffer;
@@ -117,12 +101,6 @@ void MapBuffers(int need, int threads) {
   for (int i = 0; i < count; ++i) blas_memory_free(taken[i]);
   const int found = count + held.load();
   if (count > 0 && found > mapped.load()) mapped = found;
-  pthread_mutex_unlock(&mapping);
-}
-
-bool AddressSpaceIsLimited() {
-  rlimit memory{};
-  return getrlimit(RLIMIT_AS, &memory) == 0 && memory.rlim_cur != RLIM_INFINITY;
 }
 
 // How many of `more` buffers there are beside `others` that are in use. The first one is mapped
@@ -155,10 +133,7 @@ void End() {
 
 BlasUse::BlasUse() {
   static const bool watched = [] {
-    pthread_atfork(nullptr, nullptr, [] {  // a child has none of the threads
-      users = 0;
-      pthread_mutex_init(&mapping, nullptr);
-    });
+    pthread_atfork(nullptr, nullptr, [] { users = 0; });  // a child has none of the threads
     return std::atexit(&End) == 0;
   }();
   static_cast<void>(watched);

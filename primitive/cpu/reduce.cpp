@@ -127,7 +127,10 @@ Status OfFloats(const Run& run) {
                                   run.parameter,
                                   run.spec.op == ReduceKind::kStd,
                                   {run.y, run.spec.out},
-                                  {run.second, run.spec.out}});
+                                  {run.second, run.spec.out},
+                                  run.x,
+                                  run.spec.in,
+                                  run.shape});
   }
 }
 

@@ -23,6 +23,9 @@ struct SpreadReducer : ReducerOf<C> {
   double correction;
   bool root;
   ReduceOutput<C> y, mean;
+  const void* x;
+  DType in;
+  const AxisSplit& shape;
   SpreadLoops<C> loops = FindSpreadLoops<C>();
 
   Total Start() const { return {0, 0, 0}; }
@@ -58,13 +61,51 @@ struct SpreadReducer : ReducerOf<C> {
     return {n, lanes.shift[i] + s / n, left < 0 ? 0 : left};
   }
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
+    if (Write(totals, n, axis, index) || sizeof(C) == sizeof(double)) return;
+    if (shape.inner == 1 && axis > kShortAxis) return;  // whose Row has taken double
+    Total again[kChunk];
+    std::copy_n(totals, n, again);
+    GoThroughAgain(n, index, again);
+    Write(again, n, axis, index);
+  }
+
+ private:
+  // Whether all squares are finite.
+  bool Write(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const double freedom = std::max(0.0, static_cast<double>(axis) - correction);
+    bool finite = true;
     y.Write(n, index, [&](int64_t i) {
+      finite &= totals[i].squares < std::numeric_limits<double>::infinity();
       const double v = totals[i].squares / freedom;
       return axis == 0 ? kNone : root ? std::sqrt(v) : v;
     });
     mean.Write(n, index, [&](int64_t i) { return axis == 0 ? kNone : totals[i].mean; });
+    return finite;
+  }
+
+  // In double, the n slices from `index` on, which are columns side by side or rows one after
+  // another. Those whose squares in C are finite stay.
+  void GoThroughAgain(int64_t n, int64_t index, Total* totals) const {
+    const ChunkSource source(in, kDTypeOfChunks<double>);
+    const int64_t first = index / shape.inner * shape.axis * shape.inner + index % shape.inner;
+    const bool rows = shape.inner == 1;
+    Total again[kChunk] = {};
+    const auto each = [&](const auto& take) {
+      double buffer[kChunk];
+      for (int64_t k = 0; k < (rows ? n : shape.axis); ++k) {
+        const int64_t count = rows ? shape.axis : n;
+        const int64_t offset = first + k * (rows ? shape.axis : shape.inner);
+        const auto* v = static_cast<const double*>(source.Load(x, offset, count, buffer));
+        for (int64_t i = 0; i < count; ++i) take(again[rows ? k : i], v[i]);
+      }
+    };
+    each([](Total& t, double v) { t.mean += v; });
+    for (int64_t i = 0; i < n; ++i) again[i].mean /= static_cast<double>(shape.axis);
+    each([](Total& t, double v) { t.squares += (v - t.mean) * (v - t.mean); });
+    for (int64_t i = 0; i < n; ++i) {
+      if (!std::isfinite(totals[i].squares)) totals[i] = again[i];
+    }
   }
 };
 

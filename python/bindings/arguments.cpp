@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/arguments.h"
 
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -33,7 +32,7 @@ Match IntOf(PyObject* index, int64_t* out) {
   return *out == -1 && PyErr_Occurred() ? Match::kError : Match::kYes;
 }
 
-// A Python int, be it beyond 64 bits.
+// A Python int, be it beyond int64.
 Match IntegerOf(PyObject* index, Scalar* out) {
   int overflow = 0;
   const int64_t i = PyLong_AsLongLongAndOverflow(index, &overflow);
@@ -46,8 +45,6 @@ Match IntegerOf(PyObject* index, Scalar* out) {
   if (nearest == -1.0 && PyErr_Occurred()) {
     PyErr_Clear();
     nearest = overflow * std::numeric_limits<double>::infinity();
-  } else if (nearest == static_cast<double>(std::numeric_limits<int64_t>::min())) {
-    nearest = std::nextafter(nearest, -std::numeric_limits<double>::infinity());
   }
   *out = Scalar::LargeInt(nearest);
   return Match::kYes;

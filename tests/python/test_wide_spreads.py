@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variances of numbers whose distances, or the squares of these, leave float32. As in PyTorch they
+are taken in float64, so that a standard deviation is finite where float32 holds it. On the CPU; a
+GPU takes them in float32.
+"""
+
+import numpy as np
+import pytest
+from numerics import flow, host
+
+# Rows and columns, short and long ones; in parts, on several threads; of one chunk and of several.
+SHAPES = [((3, 5), 0), ((5, 3), 1), ((40, 7), 0), ((7, 40), 1), ((2, 33), 1), ((33, 2), 0),
+          ((3000, 3), 0), ((40, 1300), 0), ((700, 9), 1), ((2, 9, 5), 1), ((200_000, 2), 0),
+          ((60, 50), (0, 1))]  # fmt: skip
+
+
+def wide(shape, scale, dtype):
+    values = np.random.default_rng(3).uniform(-scale, scale, shape)
+    return flow.tensor(values.astype(np.float32)).to(getattr(flow, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("scale", [1e18, 2e19, 1e25, 1.7e38, 3.3e38])
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_in_float64(shape, dim, scale, dtype):
+    x = wide(shape, scale, dtype)
+    values = host(x).astype(np.float64)
+    rtol = 2e-5 if dtype == "float32" else 8e-3
+    std, mean = flow.std_mean(x, dim)
+    with np.errstate(over="ignore"):
+        expected = values.std(dim, ddof=1).astype(np.float32)
+        variance = values.var(dim, ddof=1).astype(np.float32)
+    np.testing.assert_allclose(host(std), expected, rtol=rtol)
+    np.testing.assert_allclose(host(x.std(dim)), expected, rtol=rtol)
+    np.testing.assert_allclose(host(x.var(dim)), variance, rtol=2 * rtol)
+    np.testing.assert_allclose(host(mean), values.mean(dim), rtol=rtol, atol=scale * rtol)
+
+
+def test_a_column_beside_wide_ones_keeps_its_bits():
+    x = flow.randn(90, 600)
+    std, mean = flow.std_mean(x, 0)
+    y = x.clone()
+    y[:, ::3] *= 1e37
+    y[5, 1::3] = np.nan
+    y[7, 301] = np.inf
+    wide_std, wide_mean = flow.std_mean(y, 0)
+    assert flow.equal(wide_std[2::3], std[2::3]) and flow.equal(wide_mean[2::3], mean[2::3])
+    assert wide_std[::3].isfinite().all() and wide_mean[::3].isfinite().all()
+    assert wide_std[1::3].isnan().all() and wide_mean[301].isnan()
+
+
+def test_infinite_elements_stay():
+    for shape, dim in SHAPES[:6]:
+        x = flow.ones(shape)
+        x[0, 0] = np.inf
+        std, mean = flow.std_mean(x, dim)
+        assert std.isnan().sum() == 1 and mean.isinf().sum() == 1
