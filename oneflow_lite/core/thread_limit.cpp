@@ -77,6 +77,16 @@ Limits LimitsNow() {
   return {processes.rlim_cur, memory.rlim_cur};
 }
 
+// Whether the limit of processes is near: the user's tasks are some of all that there are.
+bool HasFewProcesses(const Limits& limits, int more) {
+  if (limits.processes == RLIM_INFINITY) return false;
+  unsigned long tasks = 0;
+  FILE* load = std::fopen("/proc/loadavg", "r");
+  const bool known = load && std::fscanf(load, "%*s %*s %*s %*[0-9]/%lu", &tasks) == 1;
+  if (load) std::fclose(load);
+  return !known || limits.processes < tasks + static_cast<unsigned long>(more);
+}
+
 // What the calling thread was granted, and when.
 struct Grant {
   int threads = 1;  // at least its team
@@ -98,8 +108,8 @@ struct Grant {
 };
 thread_local Grant grant;
 
-// How many threads those without a tight grant may start without a look. A look counts them as if
-// they were there, up to a number that bounds what it costs.
+// How many threads those without a tight grant may start without a look. Near the limit of
+// processes a look counts them as if they were there, up to a number that bounds what it costs.
 constexpr int kMostPromised = 64;
 std::atomic<int> promised{0};
 
@@ -132,8 +142,10 @@ void Look(int wanted) {
   if (g.library) omp_pause_resource(omp_pause_soft, omp_get_initial_device());
   g.library = false;
   const int most = std::max(wanted, g.team), more = most - g.team;
-  const int others = std::min(promised.load() - promise.threads, kMostPromised);
-  const int with_ending = more + most - 1, with_others = with_ending + others;
+  const int with_ending = more + most - 1, all = promised.load() - promise.threads;
+  const bool counts_others = HasFewProcesses(LimitsNow(), with_ending + all);
+  const int others = counts_others ? std::min(all, kMostPromised) : 0;
+  const int with_others = with_ending + others;
   const auto count = [&] {
     const int startable = CountStartable(with_others), ours = std::max(0, startable - others);
     g.tight = startable < with_others || AddressSpaceIsLimited();
