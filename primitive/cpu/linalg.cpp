@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <thread>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
@@ -119,7 +120,9 @@ int64_t PartsOf(const LinalgProblem& p) {
   if (Operations(p) > kSmallMatrix || InSerialRegion()) return 1;
   const double enough = kSmallMatrix / 64 / std::max(Operations(p), 1.0);
   const auto matrices = static_cast<int64_t>(std::clamp(enough, 1.0, 1e9));  // of one part
-  return std::clamp<int64_t>(p.batch / matrices, 1, NumThreads());
+  // Not of NumThreads(), which may change between WorkspaceBytes and Launch.
+  static const int64_t most = std::max(1u, std::thread::hardware_concurrency());
+  return std::clamp<int64_t>(p.batch / matrices, 1, most);
 }
 
 template <class T>

@@ -136,3 +136,32 @@ os._exit(0)
 def test_a_child_forked_meanwhile_computes_too():
     for room in (150, 600):
         assert run(FORKS, "memory", room, 4, 8, "exp memory") == f"{[0] * 8} set()\n"
+
+
+FLIPS = """
+import os, threading, time
+import oneflow_lite as flow
+a, end, results = (flow.eye(40) * 2).expand(512, 40, 40).contiguous(), time.monotonic() + 3, set()
+
+def flip():
+    while time.monotonic() < end:
+        flow.set_num_threads(1)
+        flow.set_num_threads(16)
+
+def invert():
+    while time.monotonic() < end:
+        results.add((flow.linalg.inv(a).sum(dim=(1, 2)) == 20).all().item())
+
+threads = [threading.Thread(target=work) for work in (flip, invert, invert)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(results, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_number_of_threads_that_changes_within_a_call():
+    """The workspace of inverses was for as many parts as threads: a third of the runs crashed."""
+    assert run(FLIPS) == run(FLIPS) == "{True}\n"
