@@ -7,7 +7,7 @@
 #include "primitive/cuda/host.h"
 #include "primitive/cuda/reduce/grad_launch.h"
 #include "primitive/cuda/reduce/launch.h"
-#include "primitive/cuda/reduce/plan.h"
+#include "primitive/cuda/reduce/planner.h"
 
 namespace oneflow_lite {
 namespace {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "primitive/cuda/reduce/plan.h"
+#include "primitive/cuda/reduce/planner.h"
 
 namespace oneflow_lite {
 namespace {

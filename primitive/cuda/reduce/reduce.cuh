@@ -27,6 +27,7 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/reduce/launch.h"
+#include "primitive/cuda/reduce/planner.h"
 #include "primitive/cuda/reduce/states.cuh"
 #include "primitive/cuda/strided/elements.cuh"
 
