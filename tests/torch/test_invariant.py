@@ -11,7 +11,8 @@ from conftest import assert_near
 
 # Whole packs of 16 bytes in every dtype, in some, in none; and both sides of where kernels change
 # hands: on CUDA 4 lanes to 16 packs a thread; 32 and 256 columns element by element; of others a
-# warp, a block, a cluster, and again element by element.
+# warp, a block, a cluster, and again element by element; of the norms' gradients element by element
+# up to 256 packs, then blocks and clusters of 2 to 16.
 WIDTHS = (
     1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 100, 127, 128, 129, 192, 255, 256, 257,
     333, 384, 500, 511, 512, 513, 640, 768, 1000, 1023, 1024, 1025, 1280, 1536, 2000, 2048, 2049,
@@ -19,6 +20,7 @@ WIDTHS = (
     16385, 32000, 50257, 65536, 131073,
     259, 263, 515, 519, 1031, 1033, 2055, 2057, 4103, 4105, 4611, 6911, 6913, 9217, 12297, 18433,
     32769, 61441, 65537, 98303, 98305,
+    1001, 2047, 2051, 3001, 6653, 13823, 14337, 27647, 34555, 55291, 107467, 110587,
 )  # fmt: skip
 SOME = (1, 7, 32, 100, 257, 1000, 1024, 4096, 4097, 65536, 70001, 140000)
 MOST_ROWS = 4096
@@ -67,6 +69,18 @@ def _bits(t):
     return t.contiguous().view(_BITS[t.dtype.itemsize])
 
 
+def _sums_of_rows(name, x, w, b, residual, dy):
+    """The gradients of weight and bias, by the norm of that name."""
+    n, leaves = x.shape[-1], [t.detach().requires_grad_() for t in (w, b)]
+    calls = {
+        "layer_norm": lambda: rows.layer_norm(x, n, *leaves, invariant=True),
+        "rms_norm": lambda: rows.rms_norm(x, n, leaves[0], 1e-5, invariant=True),
+        "add_rms_norm": lambda: rows.add_rms_norm(x, residual, n, leaves[0], invariant=True)[0],
+    }
+    grads = torch.autograd.grad(calls[name](), leaves, dy, allow_unused=True)
+    return [t for t in grads if t is not None]
+
+
 def _parts(count):
     """(first, how many): alone, at either end, at odd places, as few and many."""
     parts = [(0, 1), (1, 1), (count - 1, 1), (1, 2), (3, 3), (2, 64), (5, 67), (1, 130), (7, 2000)]
@@ -101,6 +115,23 @@ def test_a_row_alone_and_among_others(name, dtype, device, threads):
     widths = WIDTHS if device == "cuda" else SOME
     for cols in widths:
         _check(name, cols, dtype, device, 1 << (24 if device == "cuda" else 18))
+
+
+@pytest.mark.parametrize("name", ("layer_norm", "rms_norm", "add_rms_norm"))
+def test_sums_over_rows_twice(name, dtype, device):
+    """Weight and bias get the same bits from the same batch, and what the default gives them."""
+    for cols in (33, 1001, 2047, 4097, 14337, 110587) if device == "cuda" else (33, 1001):
+        x, residual, dy = (torch.randn(300, cols, device=device).to(dtype) for _ in range(3))
+        w, b = (torch.randn(cols, device=device).to(dtype) for _ in range(2))
+        once, twice = (_sums_of_rows(name, x, w, b, residual, dy) for _ in range(2))
+        for sums, same in zip(once, twice, strict=True):
+            assert torch.equal(_bits(sums), _bits(same))
+        if name == "layer_norm":
+            leaves = [t.clone().requires_grad_() for t in (w, b)]
+            others = torch.autograd.grad(rows.layer_norm(x, cols, *leaves), leaves, dy)
+            for ours, other in zip(once, others, strict=True):
+                scale = 1 + other.abs().max().item()
+                assert_near(ours, other, dtype, scale=scale, units=16)
 
 
 @pytest.mark.parametrize("name", ("softmax", "layer_norm", "rms_norm"))

@@ -83,7 +83,8 @@ struct NormTraits {
   constexpr bool ServedByLean(const DeviceLimits& limits) const {
     return lean && aligned && limits.clusters;
   }
-  int period = 1;  // rows after which all tensors' lie alike again
+  int period = 1;      // rows after which all tensors' lie alike again
+  int more_lines = 0;  // of memory that a stage of a wide row has room for
 };
 
 struct NormPlan {

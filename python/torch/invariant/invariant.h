@@ -7,7 +7,8 @@
 // CUDA rows of whole packs of 16 bytes have the kernels that all rows have, by plans that know no
 // number of rows (CurrentStream), once they are aligned (NeedsCopy). How the threads of those
 // kernels share other rows follows from where a row begins, so these have kernels of their own, in
-// which it follows from a row's own first column: the primitives Invariant<P>.
+// which it follows from a row's own first column: the primitives Invariant<P>. The gradients of
+// norms up to 256 packs wide go column by column by default, too, and have that kernel.
 #pragma once
 
 #include <algorithm>

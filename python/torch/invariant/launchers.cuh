@@ -153,9 +153,9 @@ struct InvariantOf {
     const auto launch = centre ? &NormBackwardOf<true> : &NormBackwardOf<false>;
     return launch(p, pointers, workspace, limits, stream);
   }
-  static size_t NormGradientBytes(bool centre, const NormProblem& p) {
-    return centre ? ColumnGradientBytes<T, true>(p.rows, p.cols)
-                  : ColumnGradientBytes<T, false>(p.rows, p.cols);
+  static size_t NormGradientBytes(bool centre, const NormProblem& p, const Limits& limits) {
+    return centre ? ColumnGradientBytes<T, true>(p.rows, p.cols, limits)
+                  : ColumnGradientBytes<T, false>(p.rows, p.cols, limits);
   }
   static constexpr InvariantLaunchers kLaunchers = {
       &Softmax, &SoftmaxBackward,   &ScaleMask,   &ScaleMaskBackward, &Loss, &LossInPlace,

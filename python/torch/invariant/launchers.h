@@ -29,7 +29,7 @@ struct InvariantLaunchers {
                                const void* scale, void* loss, cudaStream_t);
   cudaError_t (*norm)(bool centre, const NormProblem&, const NormForwardPointers&,
                       const DeviceLimits&, cudaStream_t);
-  size_t (*norm_backward_bytes)(bool centre, const NormProblem&);
+  size_t (*norm_backward_bytes)(bool centre, const NormProblem&, const DeviceLimits&);
   cudaError_t (*norm_backward)(bool centre, const NormProblem&, const NormBackwardPointers&,
                                void* workspace, const DeviceLimits&, cudaStream_t);
 };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The norms' backward of which dx of a row depends on that row alone, and dweight and dbias on the
-// batch, but not on the device: dx as an algorithm of the row kernels
-// (primitive/cuda/rows/row.cuh), and a kernel that sums columns in a number of parts that follows
-// from the width.
+// batch, but not on the device: by norms/backward/wide.cuh, or else by teams (norm_teams.cuh).
+// Where neither serves, dx as an algorithm of the row kernels (primitive/cuda/rows/row.cuh), and a
+// kernel that sums columns in a number of parts that follows from the width.
 #pragma once
 
 #include <algorithm>
 
-#include "primitive/cuda/norms/backward/sums.cuh"
+#include "primitive/cuda/norms/backward/few_wide_launch.cuh"
 #include "primitive/cuda/rows/io.cuh"
 #include "python/torch/invariant/column_rows.cuh"
 #include "python/torch/invariant/norm_teams.cuh"
@@ -178,15 +178,58 @@ __global__ void __launch_bounds__(NormColumnSums::kThreads)
   if (kCentre) to[pitch] = dbias;
 }
 
+// norms/backward/wide.cuh's, by sums that do not depend on where a row begins.
+template <class T, bool kCentre>
+__global__ void __launch_bounds__(NormWidePolicy::kMaxWorkers + NormWidePolicy::kOtherThreads, 1)
+    NormOwnWideKernel(const __grid_constant__ NormBackward<T> a,
+                      const __grid_constant__ NormWideGrid<T> grid) {
+  extern __shared__ __align__(128) char own_memory[];
+  NormWide<T, kCentre, false, true>(a, grid, own_memory).Run();
+}
+
+// By width and dtype; false where that does not serve.
+template <class T, bool kCentre>
+bool PlanOwnWide(int64_t rows, int64_t cols, const DeviceLimits& limits, NormWidePlan* plan) {
+  if constexpr (sizeof(T) > 4) {
+    return false;
+  } else {
+    using P = NormWidePolicy;
+    // Clusters of so many blocks that an H200 holds at once (norms/backward/policy.h).
+    constexpr int kClusters[] = {0, 132, 66, 39, 30, 22, 17, 15, 15, 9, 7, 7, 7, 7, 7, 7, 7};
+    NormTraits t;
+    t.many = kWidePacks<T>, t.pack = kPackSize<T>;
+    t.weights = 2, t.kinds = kCentre ? 2 : 1;
+    t.scratch_bytes = sizeof(NormWideScratch<ComputeType<T>, NormSums<T, kCentre>>);
+    t.aligned = cols % t.pack == 0;
+    while (cols * t.period % t.pack != 0) t.period *= 2;
+    t.more_lines = 1;
+    DeviceLimits any = AnyRowsLimits(limits);
+    any.cooperative = false;  // slices are a cluster's blocks
+    const auto clusters = [&](int blocks) {
+      constexpr auto kKernel = &NormOwnWideKernel<T, kCentre>;
+      const int held = MaxClusters<kKernel>(blocks, P::kMaxWorkers + P::kOtherThreads, any);
+      return held > 0 ? kClusters[blocks] : 0;
+    };
+    if (!PlanWide(NormPolicy::kAnyRows, cols, t, any, clusters, plan)) return false;
+    if (plan->units >= rows) plan->units = rows, plan->period = 1;
+    return true;
+  }
+}
+
 // Bytes of workspace, aligned to 16.
 template <class T, bool kCentre>
-size_t ColumnGradientBytes(int64_t rows, int64_t cols) {
+size_t ColumnGradientBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
   using C = ComputeType<T>;
   if (rows <= 0 || cols <= 0) return 0;
   const int64_t parts = NormColumnSums::Parts(cols) * (kCentre ? 2 : 1) * PartPitch<C>(cols);
   const int64_t offsets = kRecentre<T, kCentre> ? PartPitch<C>(rows) : 0;
   const int64_t bytes = (parts + offsets) * static_cast<int64_t>(sizeof(C));
   const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
+  NormWidePlan wide;
+  if (PlanOwnWide<T, kCentre>(rows, cols, limits, &wide)) {
+    const int64_t each = (kCentre ? 2 : 1) * PartPitch<C>(cols) * static_cast<int64_t>(sizeof(C));
+    return static_cast<size_t>(std::max(exact, wide.parts() * each));
+  }
   return static_cast<size_t>(std::max({bytes, exact, NormTeamsBytes<T, kCentre>(cols)}));
 }
 
@@ -203,6 +246,32 @@ cudaError_t AddUpParts(const C* parts, int64_t count, int kinds, int64_t cols, v
                      1, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
 }
 
+// The gradients of weight and bias, of `count` parts.
+template <bool kCentre, class T>
+cudaError_t AddUpPartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t count,
+                         const DeviceLimits& limits, cudaStream_t stream) {
+  using C = ComputeType<T>;
+  if (!a.dweight && !a.dbias) return cudaSuccess;
+  const auto add = a.float_weight ? &AddUpParts<float, C> : &AddUpParts<T, C>;
+  return add(parts, count, kCentre ? 2 : 1, a.cols, a.dweight, a.dbias, limits, stream);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchOwnWide(const NormWidePlan& plan, NormBackward<T> a, const DeviceLimits& limits,
+                          cudaStream_t stream, void* workspace) {
+  if constexpr (sizeof(T) > 4) {
+    return cudaErrorInvalidValue;  // has no such plan
+  } else {
+    if (!a.dx) a.dsum = nullptr;                // what would be added to it
+    if (!a.x) a.x = a.dy, a.x_stride = a.cols;  // dbias alone: what is read is not used
+    const cudaError_t error = LaunchNormWideAs<kCentre, NormOwnWideKernel<T, kCentre>>(
+        plan, a, limits, stream, workspace);
+    if (error != cudaSuccess) return error;
+    return AddUpPartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(workspace), plan.parts(),
+                                 limits, stream);
+  }
+}
+
 template <bool kCentre, class T>
 cudaError_t LaunchTeams(const NormBackward<T>& a, const NormTeams<T>& teams, int tensors,
                         const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
@@ -213,9 +282,8 @@ cudaError_t LaunchTeams(const NormBackward<T>& a, const NormTeams<T>& teams, int
   const auto launch =
       teams.blocks > 1 ? &LaunchTeamsOf<true, kCentre, T> : &LaunchTeamsOf<false, kCentre, T>;
   const cudaError_t error = launch(a, teams, tensors, count, limits, stream, parts);
-  if (error != cudaSuccess || !sums) return error;
-  const auto add = a.float_weight ? &AddUpParts<float, C> : &AddUpParts<T, C>;
-  return add(parts, count, kCentre ? 2 : 1, a.cols, a.dweight, a.dbias, limits, stream);
+  if (error != cudaSuccess) return error;
+  return AddUpPartsOf<kCentre>(a, parts, count, limits, stream);
 }
 
 }  // namespace internal
@@ -233,6 +301,10 @@ cudaError_t LaunchColumnGradient(const NormBackward<T>& given, const DeviceLimit
     a.dweight = nullptr;
   }
   if (!a.dx && !a.dweight && !a.dbias) return cudaSuccess;
+  NormWidePlan wide;
+  if (PlanOwnWide<T, kCentre>(a.rows, a.cols, limits, &wide)) {
+    return internal::LaunchOwnWide<kCentre>(wide, a, limits, stream, workspace);
+  }
   const NormTeams<T> teams(a.cols);
   const int tensors = a.dsum && a.dx ? 3 : 2;
   if (teams.Serves(tensors, limits)) {
@@ -254,8 +326,7 @@ cudaError_t LaunchColumnGradient(const NormBackward<T>& given, const DeviceLimit
   NormColumnSumsKernel<T, kCentre><<<blocks, kThreads, 0, stream>>>(a, offset, sums);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) return error;
-  const auto add = a.float_weight ? &internal::AddUpParts<float, C> : &internal::AddUpParts<T, C>;
-  return add(sums, parts, kCentre ? 2 : 1, a.cols, a.dweight, a.dbias, limits, stream);
+  return internal::AddUpPartsOf<kCentre>(a, sums, parts, limits, stream);
 }
 
 }  // namespace cuda

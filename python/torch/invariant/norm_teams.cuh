@@ -8,6 +8,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/math.cuh"
 #include "python/torch/invariant/own_columns.cuh"
 

@@ -142,7 +142,8 @@ class ColumnNorm final : public Base<P> {
   }
 };
 
-// Rows of whole packs have the kernels that read a row once, where a block has room for one.
+// Rows of whole packs, where a block has room for one, and others of up to 256 packs have kernels
+// that all rows have.
 template <class P>
 class ColumnNormBackward final : public Base<P> {
   static constexpr bool kCentre = requires(typename P::Args a) { a.dbias; };
@@ -152,8 +153,9 @@ class ColumnNormBackward final : public Base<P> {
       : Base<P>(spec), whole_(*(kCentre ? kLayerNorms : kRmsNorms).Find(spec.dtype)) {}
   size_t WorkspaceBytes(const Stream& stream, const NormShape& shape) const override {
     const auto problem = ProblemOf(shape, this->spec_);
-    return std::max(whole_.backward_bytes(problem, cuda::LimitsOf(stream)),
-                    this->launchers_.norm_backward_bytes(kCentre, problem));
+    const cuda::DeviceLimits limits = cuda::LimitsOf(stream);
+    return std::max(whole_.backward_bytes(problem, limits),
+                    this->launchers_.norm_backward_bytes(kCentre, problem, limits));
   }
   Status Launch(Stream& stream, const NormShape& shape, const typename P::Args& args,
                 void* workspace) const override {

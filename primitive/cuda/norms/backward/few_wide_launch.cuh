@@ -124,6 +124,29 @@ int64_t WidePartsAt(const NormWidePlan& plan) {
   return plan.grid ? 8 * Exchange::Words(plan.units, plan.slices) : 0;  // turns are even
 }
 
+template <bool kCentre, auto kernel, class T>
+cudaError_t LaunchNormWideAs(const NormWidePlan& plan, const NormBackward<T>& a,
+                             const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  NormWideGrid<T> grid;
+  grid.slices = plan.slices;
+  grid.packs = plan.packs;
+  grid.stages = plan.stages;
+  grid.ahead = plan.ahead;
+  grid.tensor_bytes = plan.tensor_bytes;
+  grid.period = plan.period;
+  grid.needs_sums = a.template needs_sums<kCentre>();
+  grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
+  char* const memory = static_cast<char*>(workspace);
+  grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;
+  grid.parts = reinterpret_cast<ComputeType<T>*>(memory + WidePartsAt<T, kCentre>(plan));
+  cudaError_t error = AllowAllShared<kernel>(limits);
+  const bool large = !plan.grid && plan.slices > 8;
+  if (error == cudaSuccess && large) error = AllowLargeClusters<kernel>();
+  if (error != cudaSuccess) return error;
+  return LaunchAs({plan.grid ? 1 : plan.slices, plan.grid}, kernel, plan.units * plan.slices,
+                  plan.workers + NormWidePolicy::kOtherThreads, static_cast<size_t>(plan.shared),
+                  stream, a, grid);
+}
 // Leaves plan.parts() parts in the workspace.
 template <bool kCentre, class T>
 cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
@@ -131,27 +154,9 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
   if constexpr (sizeof(T) > 4) {
     return cudaErrorInvalidValue;  // has no such plan
   } else {
-    NormWideGrid<T> grid;
-    grid.slices = plan.slices;
-    grid.packs = plan.packs;
-    grid.stages = plan.stages;
-    grid.ahead = plan.ahead;
-    grid.tensor_bytes = plan.tensor_bytes;
-    grid.period = plan.period;
-    grid.needs_sums = a.template needs_sums<kCentre>();
-    grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
-    char* const memory = static_cast<char*>(workspace);
-    grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;
-    grid.parts = reinterpret_cast<ComputeType<T>*>(memory + WidePartsAt<T, kCentre>(plan));
     return VisitBool(a.from_output, [&](auto from_output) {
       constexpr auto kernel = NormWideKernel<T, kCentre, decltype(from_output)::value>;
-      cudaError_t error = AllowAllShared<kernel>(limits);
-      const bool large = !plan.grid && plan.slices > 8;
-      if (error == cudaSuccess && large) error = AllowLargeClusters<kernel>();
-      if (error != cudaSuccess) return error;
-      return LaunchAs({plan.grid ? 1 : plan.slices, plan.grid}, kernel, plan.units * plan.slices,
-                      plan.workers + NormWidePolicy::kOtherThreads,
-                      static_cast<size_t>(plan.shared), stream, a, grid);
+      return LaunchNormWideAs<kCentre, kernel>(plan, a, limits, stream, workspace);
     });
   }
 }

@@ -237,6 +237,30 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
                                 limits, stream);
 }
 
+template <bool kCentre, class T>
+cudaError_t LaunchColumnsAs(const NormColumnsPlan& plan, const NormBackward<T>& a,
+                            const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  const cudaError_t error = LaunchNormColumns<kCentre>(plan, a, stream, workspace);
+  if (error != cudaSuccess) return error;
+  const auto* parts = static_cast<const ComputeType<T>*>(workspace);
+  return ReducePartsOf<kCentre>(a, parts, plan.units, 1, limits, stream);
+}
+
+// By a plan that is the same for any number of rows: cudaErrorNotSupported where there is none.
+template <bool kCentre, class T>
+cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
+                          const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+  NormColumnsPlan columns;
+  if (ServesColumns(a) && PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
+    const int64_t units = CeilDiv(a.rows, columns.threads / columns.team);
+    if (columns.units > units) columns.units = units;
+    return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
+  }
+  NormPlan plan;
+  if (!PlanAnyRows(a.rows, a.cols, traits, limits, &plan)) return cudaErrorNotSupported;
+  return LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+}
+
 }  // namespace internal
 
 // Bytes of workspace, aligned to 16, with which LaunchNormBackward can do, whatever its pointers.
@@ -279,10 +303,7 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
   traits.lean = traits.lean && internal::AreMultiplesOf16(
                                    {internal::AddressOf(a.weight), internal::AddressOf(bias)});
   if (limits.multiprocessors == 0) {
-    const DeviceLimits any = AnyRowsLimits(limits);
-    NormPlan plan;
-    if (!PlanAnyRows(a.rows, a.cols, traits, any, &plan)) return cudaErrorNotSupported;
-    return internal::LaunchNormBackwardAs<kCentre>(plan, a, any, stream, workspace);
+    return internal::LaunchAnyRows<kCentre>(a, traits, AnyRowsLimits(limits), stream, workspace);
   }
   NormFewPlan few;
   if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
@@ -294,10 +315,7 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
   }
   NormColumnsPlan columns;
   if (internal::ServesColumns(a) && PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
-    const cudaError_t error = internal::LaunchNormColumns<kCentre>(columns, a, stream, workspace);
-    if (error != cudaSuccess) return error;
-    const auto* parts = static_cast<const ComputeType<T>*>(workspace);
-    return internal::ReducePartsOf<kCentre>(a, parts, columns.units, 1, limits, stream);
+    return internal::LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
   NormWidePlan wide;
   if (internal::ServesWide(a, lie) &&

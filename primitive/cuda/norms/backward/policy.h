@@ -132,7 +132,7 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   plan->slices = slices;
   plan->packs = static_cast<int>(each);
   plan->workers = static_cast<int>(workers);
-  plan->tensor_bytes = static_cast<int>(CeilDiv(each, 8) + 1) * P::kLineBytes;
+  plan->tensor_bytes = static_cast<int>(CeilDiv(each, 8) + 1 + t.more_lines) * P::kLineBytes;
   const int64_t blocks = slices == 1 ? BlocksPerMultiprocessor(workers, rows, limits) : 1;
   int64_t room = limits.shared_per_multiprocessor / blocks - kReservedSharedBytes;
   if (room > limits.shared_per_block) room = limits.shared_per_block;

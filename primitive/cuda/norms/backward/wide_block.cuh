@@ -155,7 +155,9 @@ class NormRowNumbers {
   C now_ = 0, next_;
 };
 
-template <class T, bool kCentre, bool kFromOutput>
+// kOwn: a row's sums are added up by packs that are counted from the row's own first column on, so
+// that they do not depend on where the row begins.
+template <class T, bool kCentre, bool kFromOutput, bool kOwn>
 class NormWideBlock {
  protected:
   using C = ComputeType<T>;
@@ -175,7 +177,7 @@ class NormWideBlock {
         workers_(static_cast<int>(blockDim.x) - NormWidePolicy::kOtherThreads),
         weights_(shared + sizeof(Scratch)),
         biases_(weights_ + workers_ * kPacks * static_cast<int>(sizeof(Values))),
-        ring_(kFromOutput ? biases_ + (biases_ - weights_) : biases_) {}
+        ring_(kFromOutput || kOwn ? biases_ + (biases_ - weights_) : biases_) {}
 
   __device__ __forceinline__ void StartBarriers() const {
     const int warps = workers_ / kWarp;
@@ -294,7 +296,8 @@ class NormWideBlock {
     constexpr uintptr_t kWord = kPackBytes - 1;
     const uintptr_t begin = reinterpret_cast<uintptr_t>(row), end = begin + a_.cols * sizeof(T);
     const uintptr_t at = begin + int64_t{column_} * static_cast<int>(sizeof(T));
-    uintptr_t from = column_ < 0 ? begin : at, to = at + packs_ * kPackBytes;
+    constexpr int kMore = kOwn ? kPackBytes : 0;  // in which the slice's own last pack ends
+    uintptr_t from = column_ < 0 ? begin : at, to = at + packs_ * kPackBytes + kMore;
     if (to > end) to = end;
     from &= ~kWord;
     Span span{part + (at & NormWidePolicy::kLineMask) + (from - (at & ~kWord)),
