@@ -209,8 +209,8 @@ struct NormTeamThread {
   }
   __device__ __forceinline__ void Write(const char* slot, int64_t row) const {
     if (!a.dx) return;
-    CopyImage(slot + slot_bytes, columns, a.dx + row * a.cols + begin,
-              static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
+    CopyImage<kPacks>(slot + slot_bytes, columns, a.dx + row * a.cols + begin,
+                      static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
   }
   __device__ __forceinline__ void Leave(C* parts, int64_t team) const {
     const int64_t pitch = PartPitch<C>(a.cols);

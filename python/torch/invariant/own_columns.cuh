@@ -5,13 +5,12 @@
 // and the dtype alone, and packs are counted from the row's own first column on. Aligned words of
 // 16 bytes move, which begin anywhere in a pack: when a row is read, lanes take what they lack from
 // the next lane (primitive/cuda/rows/shifted.cuh); what is written is first put in shared memory as
-// packs, and leaves it as words.
+// packs, and leaves it as words, warp by warp.
 #pragma once
 
 #include <utility>
 
 #include "primitive/cuda/chip/launch.cuh"
-#include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/rows/shifted.cuh"
 #include "python/torch/invariant/column_rows.cuh"
 
@@ -58,60 +57,86 @@ struct HasImage : std::false_type {};
 template <class A>
 struct HasImage<A, std::void_t<decltype(std::declval<A&>().store.image)>> : std::true_type {};
 
-// Moves `elements` from `image` to y, which is aligned to its element, by `size` threads, at least
-// 14. Shared memory is read up to a pack behind the image.
-template <class T>
+// The pack that begins `past` < 16 bytes behind the word at `at` in shared memory; kSkip is past /
+// 4, or -1 where past is 0. The next word is read as well: two accesses without a bank conflict,
+// where ShiftedPackOnChip, which knows no kSkip, has three with conflicts.
+template <int kSkip, class T>
+__device__ __forceinline__ StowedPack<T, kPackSize<T>> LoadSkipped(const char* at, unsigned past) {
+  constexpr int kFirst = kSkip < 0 ? 0 : kSkip;
+  uint4 words[2];
+  words[0] = reinterpret_cast<const uint4*>(at)[0];
+  if (kSkip >= 0) words[1] = reinterpret_cast<const uint4*>(at)[1];
+  uint32_t w[8];
+  memcpy(w, words, sizeof(w));
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    w[i] = kSkip >= 0 && sizeof(T) < 4
+               ? __funnelshift_r(w[kFirst + i], w[kFirst + i + 1], past % 4 * 8)
+               : w[kFirst + i];
+  }
+  Pack<T, kPackSize<T>> pack;
+  memcpy(&pack, w, sizeof(pack));
+  return StowedPack<T, kPackSize<T>>::Of(pack);
+}
+
+// Moves `elements`, at most kWords * `size` words' worth, from `image` to y, which is aligned to
+// its element, by `size` threads, at least 14. Shared memory is read up to a pack behind the image.
+template <int kWords, class T>
 __device__ __forceinline__ void CopyImage(const char* image, int elements, T* y, int rank,
                                           int size) {
   constexpr int N = kPackSize<T>;
   const int boundary = ElementsToBoundary(y);
   const int head = boundary < elements ? boundary : elements;  // before the first whole word
   const int words = (elements - head) / N, tail = elements - head - words * N;
-  auto* const to = reinterpret_cast<uint4*>(y + head);
   const auto past = static_cast<unsigned>(head * sizeof(T));
-  for (int w = rank; w < words; w += size) {
-    const auto pack = ShiftedPackOnChip<T, N>(image + w * kPackBytes, past);
-    uint4 word;
-    memcpy(&word, &pack, sizeof(word));
-    StoreWord(to + w, word);
-  }
+  const auto copy = [&](auto skip) {
+    constexpr int kAtOnce = kWords < 3 ? kWords : 3;  // no load passes a store
+#pragma unroll
+    for (int begin = 0; begin < kWords; begin += kAtOnce) {
+      StowedPack<T, N> packs[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int w = rank + (begin + k) * size;
+        if (w >= words) continue;
+        packs[k] = LoadSkipped<decltype(skip)::value, T>(image + w * kPackBytes, past);
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int w = rank + (begin + k) * size;
+        if (w < words) StoreAlignedPack(y + head + w * N, packs[k].Get());
+      }
+    }
+  };
+  if (past == 0) copy(std::integral_constant<int, -1>());
+  VisitWordShift<T>(past, copy);
   if (rank < head + tail) {
     const int at = rank < head ? rank : words * N + rank;
     y[at] = reinterpret_cast<const T*>(image)[at];
   }
 }
 
-// The packs of a row, but for the first and the last, that `threads` threads hold from `first` on,
-// `each` a thread.
-template <class A>
-struct ImageRange {
-  int first, count;
-  __device__ __forceinline__ ImageRange(int cols, int first, int most) : first(first) {
-    const int left = InnerSpan<A::kPack>(0, cols).packs - first;
-    count = left < 0 ? 0 : left < most ? left : most;
-  }
-  // Of the first of them.
-  __device__ __forceinline__ int64_t Column() const { return (int64_t{first} + 1) * A::kPack; }
-};
+// Bytes of the image of a warp whose lanes have so many packs, and of a pack behind it, which may
+// be read.
+__host__ __device__ constexpr int ImageBytes(int each) { return (each * kWarp + 1) * kPackBytes; }
 
-inline constexpr int kImageSlack = kPackBytes;  // bytes behind an image, which may be read
-
-// The row by `team`, whose threads of this block, or of this warp, hold `range` and have room for
-// it at `image`; sync() is a barrier of them.
-template <int kPacks, class A, class Team, class Sync>
+// The row by `team`. This warp has `each` packs a lane of it, and room for them at `image`.
+template <int kPacks, class A, class Team>
 __device__ __forceinline__ void RowThroughImage(const A& every, int64_t row, int cols, int each,
-                                                Team& team, const ImageRange<A>& range, char* image,
-                                                int rank, int size, const Sync& sync) {
+                                                Team& team, char* image) {
   if constexpr (HasImage<A>::value) {
     using T = typename A::Output;
+    constexpr int N = A::kPack;
+    const InnerSpan<N> span(0, cols);
+    const int first = team.rank() / kWarp * kWarp * each, most = each * kWarp;
+    const int left = span.packs - first, count = left < 0 ? 0 : left < most ? left : most;
+    const int64_t col = span.head + int64_t{first} * N;
     A a = every;
-    const int64_t col = range.Column();
     a.store.image = static_cast<uint32_t>(__cvta_generic_to_shared(image)) -
                     static_cast<uint32_t>(col * static_cast<int64_t>(sizeof(T)));
     RowShifted<kPacks>(a, row, cols, each, team);
-    sync();
-    CopyImage(image, range.count * A::kPack, every.store.y + row * every.store.row_stride + col,
-              rank, size);
+    __syncwarp();
+    CopyImage<kPacks>(image, count * N, every.store.y + row * every.store.row_stride + col,
+                      static_cast<int>(threadIdx.x) % kWarp, kWarp);
   } else {
     RowShifted<kPacks>(every, row, cols, each, team);
   }
@@ -124,54 +149,53 @@ template <int kPacks, class A>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
     OwnColumnsWarpKernel(A a, int64_t rows, int cols, int each) {
   constexpr int kWarps = RowPolicy::kGroupThreads / kWarp;
-  constexpr int kImage =
-      internal::HasImage<A>::value ? kPacks * kWarp * kPackBytes + internal::kImageSlack : 16;
+  constexpr int kImage = internal::ImageBytes(internal::HasImage<A>::value ? kPacks : 0);
   __shared__ __align__(16) char images[kWarps][kImage];
   const int at = threadIdx.x / kWarp;
   const int64_t row = int64_t{blockIdx.x} * kWarps + at;
   if (row >= rows) return;
   internal::Alone<LaneGroup<kWarp>> warp;
-  const internal::ImageRange<A> range(cols, 0, each * kWarp);
-  internal::RowThroughImage<kPacks>(a, row, cols, each, warp, range, images[at],
-                                    threadIdx.x % kWarp, kWarp, [] { __syncwarp(); });
+  internal::RowThroughImage<kPacks>(a, row, cols, each, warp, images[at]);
 }
+
+// Threads of a block, as the compiler is told: single rows of one input have 64 registers a thread
+// so, which is more threads on a multiprocessor.
+template <class A, bool kCluster>
+inline constexpr int kOwnThreads = !kCluster && A::kInputs == 1 && sizeof(typename A::C) == 4
+                                       ? 512
+                                       : ShiftedShape<A, kCluster>::kThreads;
 
 // A row per block, or per cluster of blocks. Dynamic shared memory: OwnBytes.
 template <bool kCluster, class A, class Shape = ShiftedShape<A, kCluster>>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
+__global__ void __launch_bounds__((kOwnThreads<A, kCluster>), Shape::kBlocks)
     OwnColumnsBlockKernel(A a, int cols, int each) {
   using Team = internal::Warps<kCluster>;
   extern __shared__ __align__(16) char memory[];
   Team team(memory);
-  char* const image = memory + Team::kScratchBytes;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  char* const image = memory + Team::kScratchBytes + warp * internal::ImageBytes(each);
   const int64_t row = kCluster ? internal::ClusterIndex() : blockIdx.x;
-  const int packs = static_cast<int>(blockDim.x) * each;  // of a block
-  int part = 0;
-  if constexpr (kCluster) part = team.cluster.rank();
-  const internal::ImageRange<A> range(cols, part * packs, packs);
-  internal::RowThroughImage<Shape::kPacks>(a, row, cols, each, team, range, image, threadIdx.x,
-                                           blockDim.x, [] { __syncthreads(); });
+  internal::RowThroughImage<Shape::kPacks>(a, row, cols, each, team, image);
 }
 
 namespace internal {
 
 inline constexpr int kMostOwnBlocks = 8;  // of a cluster
 
-// Of a block: what its team exchanges, then its part of the image.
+// Of a block: what its team exchanges, then its warps' images.
 template <bool kCluster, class A>
 size_t OwnBytes(int threads, int each) {
   constexpr size_t kScratch = Warps<kCluster>::kScratchBytes;
   static_assert(kScratch % kPackBytes == 0, "the image is aligned");
-  if (!HasImage<A>::value) return kScratch;
-  return kScratch + static_cast<size_t>(threads) * each * kPackBytes + kImageSlack;
+  return kScratch + (HasImage<A>::value ? threads / kWarp * ImageBytes(each) : 0);
 }
 
-template <class A>
+template <int kPacks, class A>
 cudaError_t LaunchOwnWarps(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr int kThreads = RowPolicy::kGroupThreads;
   const int64_t blocks = CeilDiv(rows, kThreads / kWarp);
   if (blocks > kMaxBlocks) return cudaErrorInvalidConfiguration;
-  return Launch(OwnColumnsWarpKernel<4, A>, blocks, kThreads, 0, stream, a, rows,
+  return Launch(OwnColumnsWarpKernel<kPacks, A>, blocks, kThreads, 0, stream, a, rows,
                 static_cast<int>(cols), static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
 }
 template <class A>
@@ -223,8 +247,9 @@ cudaError_t LaunchOwnColumns(const A& a, const Columns& by_columns, int64_t rows
   const int64_t packs = cols / A::kPack;
   if (cols <= kMostGroupColumns) return LaunchByColumns(by_columns, rows, cols, stream);
   if (packs <= 4 * kWarp) {
-    return internal::LaunchOwnWarps(internal::NarrowOf(internal::RegistersOf<false>(a)), rows, cols,
-                                    stream);
+    const auto narrow = internal::NarrowOf(internal::RegistersOf<false>(a));
+    if (packs <= 2 * kWarp) return internal::LaunchOwnWarps<2>(narrow, rows, cols, stream);
+    return internal::LaunchOwnWarps<4>(narrow, rows, cols, stream);
   }
   if (packs <= internal::kShiftedNarrowPacks) {
     return internal::LaunchOwnBlocks(internal::RegistersOf<false>(a), rows, cols, stream);
