@@ -8,8 +8,8 @@ import torch
 
 import oneflow_lite_torch as rows
 
-# Widths of whole packs of 16 bytes, and the next ones; a vocabulary.
-WIDTHS = (768, 769, 1024, 1025, 4096, 4097, 8192, 16384, 50257)
+# Widths of whole packs of 16 bytes, and others; a vocabulary.
+WIDTHS = (768, 769, 1001, 1024, 2047, 4096, 4097, 6001, 8191, 8192, 16384, 50257)
 ROWS = 16384
 LEAST_ELEMENTS = 1 << 27  # of the widest rows there are fewer
 
