@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several GPUs of one machine: ``python -m oneflow_lite.bench parallel``.
 
-Four parts, each in ranks of its own: ``training`` (a data-parallel GPT beside one GPU, eager and in
-a CUDA graph), ``all_reduce`` (beside torch's, in the same processes), ``head`` (the head and its
-loss split by vocabulary beside one GPU), ``overhead`` (of the host, for an op on global tensors).
+Four parts, each in ranks of its own: ``training`` (a data-parallel GPT beside GPUs that train each
+for itself, eager and in a CUDA graph), ``all_reduce`` (beside torch's, in the same processes),
+``head`` (the head and its loss split by vocabulary beside one GPU), ``overhead`` (of the host, for
+an op on global tensors).
 Each compares its results in the same run. The record is written as each part ends.
 """
 
@@ -48,8 +49,9 @@ def parser() -> argparse.ArgumentParser:
     add("--precision", type=_words, default=["narrow", "autocast"], help="narrow,autocast,float32")
     add("--modes", type=_words, default=["eager", "graph"], help="eager,graph")
     add("--bucket-mb", type=float, default=25.0)
-    add("--steps", type=int, default=10, help="of a round")
-    add("--rounds", type=int, default=3)
+    add("--steps", type=int, default=20, help="of a round")
+    add("--rounds", type=int, default=5)
+    add("--heating", type=int, default=80, help="steps of training before the first round")
     add("--quick", action="store_true", help="few and small")
     add("--timeout", type=float, default=90, help="seconds for a part")
     add("--output", type=Path, metavar="FILE.json")
@@ -98,7 +100,8 @@ def requests(options: argparse.Namespace, part: str) -> dict[str, dict[str, Any]
         config = gpt.PRESETS[options.preset]
         shared = {
             "config": dataclasses.asdict(config), "batch": options.batch, "steps": options.steps,
-            "warmup": 6, "narrow": "bfloat16", "residual": "bfloat16",
+            "warmup": 6, "heating": 1 if quick else options.heating,
+            "narrow": "bfloat16", "residual": "bfloat16",
             "bucket_mb": options.bucket_mb, "preset": options.preset, **rounds,
         }  # fmt: skip
         return {f"{precision}/{mode}": {**shared, "precision": precision, "mode": mode}
