@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <thread>
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/blas.h"
 #include "primitive/cpu/linalg_tasks.h"
+#include "primitive/cpu/stable_parts.h"
 
 namespace oneflow_lite {
 namespace {
@@ -120,9 +120,7 @@ int64_t PartsOf(const LinalgProblem& p) {
   if (Operations(p) > kSmallMatrix || InSerialRegion()) return 1;
   const double enough = kSmallMatrix / 64 / std::max(Operations(p), 1.0);
   const auto matrices = static_cast<int64_t>(std::clamp(enough, 1.0, 1e9));  // of one part
-  // Not of NumThreads(), which may change between WorkspaceBytes and Launch.
-  static const int64_t most = std::max(1u, std::thread::hardware_concurrency());
-  return std::clamp<int64_t>(p.batch / matrices, 1, most);
+  return cpu::StableParts(p.batch, matrices);
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/stable_parts.h"
 #include "primitive/ordered_keys.h"
 
 namespace oneflow_lite::cpu {
@@ -146,9 +147,7 @@ struct RowRanges {
   static constexpr int64_t kGrain = 4096;  // elements
   int64_t rows, cols;
 
-  int count() const {
-    return ParallelRanges(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, cols)));
-  }
+  int64_t count() const { return StableParts(rows, kGrain / std::max<int64_t>(1, cols)); }
   // Calls f(row, memory) for each row.
   template <class F>
   void ForRows(void* workspace, size_t bytes, F&& f) const {
