@@ -64,6 +64,10 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
   OFL_ASSIGN_OR_RETURN(places, ApartFrom(self, places));
   OFL_ASSIGN_OR_RETURN(from, ApartFrom(self, from));
+  if (self.ndim() > 0 && self.shape()[static_cast<int>(axis)] == 0 && places.numel() > 0) {
+    return Error(ErrorKind::kIndex, name, "(): index is not empty, but dim ", axis,
+                 " of size 0 has no place");
+  }
   if (self.ndim() > 0) return Call(op, {self, places, from}, {axis, from_end});
   OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(self, 0));
   OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis, from_end}).status());

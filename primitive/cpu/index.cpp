@@ -168,6 +168,68 @@ struct KeepSmaller {
   }
 };
 
+// The columns of a scatter, each with a place in the axis for each of its elements, line by line: a
+// column after the other where the places of one lie closer together than those of neighbouring
+// columns, else the same element of many columns at once.
+struct ScatterOffsets {
+  int64_t index, src, dst;
+};
+class ColumnsOfScatter {
+ public:
+  ColumnsOfScatter(const Elementwise<3>& columns, const ScatterAxis& axis)
+      : columns_(columns), axis_(axis) {
+    const auto last = static_cast<size_t>(columns.ndim - 1);
+    by_column_ = columns.ndim == 0 || axis.index_stride + axis.src_stride <
+                                          columns.strides[0][last] + columns.strides[1][last];
+  }
+  const ScatterAxis& axis() const { return axis_; }
+
+  // Calls f(n, offsets, steps) for lines of n elements. A thread has its columns to itself, and
+  // goes through them in the order of the axis.
+  template <class F>
+  void ForLines(F&& f) const {
+    const int64_t grain =
+        std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, axis_.count));
+    ParallelFor(columns_.numel, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t k = 0; k < (by_column_ ? 1 : axis_.count); ++k) {
+        const int64_t of_index = k * axis_.index_stride, of_src = k * axis_.src_stride;
+        ForRuns(columns_, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
+          const ScatterOffsets first{of_index + at[0], of_src + at[1], at[2]};
+          if (!by_column_) return f(n, first, ScatterOffsets{step[0], step[1], step[2]});
+          for (int64_t i = 0; i < n; ++i) {
+            f(axis_.count,
+              ScatterOffsets{first.index + i * step[0], first.src + i * step[1],
+                             first.dst + i * step[2]},
+              ScatterOffsets{axis_.index_stride, axis_.src_stride, 0});
+          }
+        });
+      }
+    });
+  }
+  bool AreWithin(const int64_t* index, int64_t low, int64_t high) const {
+    std::atomic<bool> within{true};
+    ForLines([&](int64_t n, const ScatterOffsets& at, const ScatterOffsets& step) {
+      if (!AllWithin(index + at.index, n, step.index, low, high)) within = false;
+    });
+    return within;
+  }
+  // The error that names it.
+  Status FirstOutside(const int64_t* index) const {
+    BadPlace bad;
+    ForLines([&](int64_t n, const ScatterOffsets& at, const ScatterOffsets& step) {
+      for (int64_t i = 0; i < n; ++i) {
+        bad.Find(index[at.index + i * step.index], axis_.size, axis_.from_end);
+      }
+    });
+    return bad.Result(Scatter::kName, axis_.size, axis_.from_end);
+  }
+
+ private:
+  const Elementwise<3>& columns_;
+  const ScatterAxis& axis_;
+  bool by_column_;
+};
+
 class CpuScatter final : public Scatter {
  public:
   explicit CpuScatter(const Spec& spec) : spec_(spec) {}
@@ -175,14 +237,19 @@ class CpuScatter final : public Scatter {
   Status Launch(Stream&, const Elementwise<3>& columns, const ScatterAxis& axis,
                 const int64_t* index, const void* src, void* dst,
                 void* /*workspace*/) const override {
-    BadPlace bad;
+    // All places are looked at before anything is written.
+    const ColumnsOfScatter all(columns, axis);
+    const int64_t last = axis.size - 1;
+    const bool plain = all.AreWithin(index, 0, last);
+    if (!plain && !(axis.from_end && all.AreWithin(index, -axis.size, last))) {
+      return all.FirstOutside(index);
+    }
     const auto run = [&]<class T>(Tag<T>, auto store) {
-      Run(columns, axis, index, static_cast<const T*>(src), static_cast<T*>(dst), store, bad);
+      Run(all, plain, index, static_cast<const T*>(src), static_cast<T*>(dst), store);
     };
     if (spec_.src != spec_.dtype) {
       VisitFloating(spec_.src, [&]<class X>(Tag<X>) {
-        Run(columns, axis, index, static_cast<const X*>(src), static_cast<float*>(dst), AddTo(),
-            bad);
+        Run(all, plain, index, static_cast<const X*>(src), static_cast<float*>(dst), AddTo());
       });
     } else if (spec_.mode == Mode::kPut) {
       VisitWord(SizeOf(spec_.dtype), [&](auto t) { run(t, Put()); });
@@ -199,59 +266,40 @@ class CpuScatter final : public Scatter {
         }
       });
     }
-    return bad.Result(kName, axis.size, axis.from_end);
+    return OkStatus();
   }
 
  private:
-  // A thread owns its columns, so that nobody else writes to them. It takes them one after the
-  // other where the places of one lie closer together than those of neighbouring columns.
   template <class T, class X, class F>
-  static void Run(const Elementwise<3>& columns, const ScatterAxis& axis, const int64_t* index,
-                  const X* src, T* dst, F store, BadPlace& bad) {
-    const int64_t grain =
-        std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(1, axis.count));
-    const auto last = static_cast<size_t>(columns.ndim - 1);
-    const bool by_column =
-        columns.ndim == 0 ||
-        axis.index_stride + axis.src_stride < columns.strides[0][last] + columns.strides[1][last];
-    ParallelFor(columns.numel, grain, [&](int64_t begin, int64_t end) {
-      const int64_t turns = by_column ? 1 : axis.count;
-      for (int64_t k = 0; k < turns; ++k) {
-        const int64_t* places = index + k * axis.index_stride;
-        const X* from = src + k * axis.src_stride;
-        ForRuns(columns, begin, end, [&](int64_t n, const int64_t* at, const int64_t* step) {
-          const int64_t* p = places + at[0];
-          const int64_t of_p = step[0], of_from = step[1], of_to = step[2];
-          const X* x = from + at[1];
-          T* to = dst + at[2];
-          if (!by_column) return Store(axis, n, p, of_p, x, of_from, to, of_to, store, bad);
-          for (int64_t i = 0; i < n; ++i) {
-            Store(axis, axis.count, p + i * of_p, axis.index_stride, x + i * of_from,
-                  axis.src_stride, to + i * of_to, 0, store, bad);
-          }
-        });
-      }
+  static void Run(const ColumnsOfScatter& all, bool plain, const int64_t* index, const X* src,
+                  T* dst, F store) {
+    all.ForLines([&](int64_t n, const ScatterOffsets& at, const ScatterOffsets& step) {
+      Store(all.axis(), plain, n, index + at.index, step.index, src + at.src, step.src,
+            dst + at.dst, step.dst, store);
     });
   }
-  // n elements of x to their places, each `of_to` behind the one before besides.
+  // n elements of x to their places, each `of_to` behind the one before besides. `plain`: none is
+  // counted from the end.
   template <class T, class X, class F>
-  static void Store(const ScatterAxis axis, int64_t n, const int64_t* places, int64_t of_places,
-                    const X* x, int64_t of_x, T* to, int64_t of_to, F store, BadPlace& bad) {
+  static void Store(const ScatterAxis axis, bool plain, int64_t n, const int64_t* places,
+                    int64_t of_places, const X* x, int64_t of_x, T* to, int64_t of_to, F store) {
     if (of_places == 0 && of_x == 1 && of_to == 1) {  // a slice to one place
-      const int64_t place = bad.Find(*places, axis.size, axis.from_end);
-      if (place < 0) return;
-      to += place * axis.dst_stride;
+      to += FindPlace(*places, axis.size, axis.from_end) * axis.dst_stride;
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) store(to[i], x[i]);
       return;
     }
     const auto run = [&](auto of_place, auto of_from, auto of_here, auto stride) {
-      ForPlaces(
-          n, places, of_place, axis.size, axis.from_end, bad,
-          [=](int64_t i, int64_t place) {
-            store(to[i * of_here + place * stride], x[i * of_from]);
-          },
-          [](int64_t) {});
+      if (plain) {
+        for (int64_t i = 0; i < n; ++i) {
+          store(to[i * of_here + places[i * of_place] * stride], x[i * of_from]);
+        }
+        return;
+      }
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t place = FindPlace(places[i * of_place], axis.size, true);
+        store(to[i * of_here + place * stride], x[i * of_from]);
+      }
     };
     if (of_places == 1 && of_x == 1 && of_to == 0 && axis.dst_stride == 1) {  // to a line
       run(Always<1>(), Always<1>(), Always<0>(), Always<1>());

@@ -226,6 +226,40 @@ def test_errors():
         x.scatter_(0, at, 1.0, reduce="add")
 
 
+WRITES = {
+    "scatter_": lambda x, i, v: x.scatter_(1, i, v),
+    "scatter_ number": lambda x, i, v: x.scatter_(1, i, 2.0),
+    "scatter_add_": lambda x, i, v: x.scatter_add_(1, i, v),
+    "scatter_reduce_": lambda x, i, v: x.scatter_reduce_(1, i, v, "amax"),
+    "index_add_": lambda x, i, v: x.index_add_(1, i[0], v),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_dim_of_size_0_has_no_place(name, device):
+    x, at, v = (t.to(device) for t in (flow.zeros(3, 0), flow.tensor([[5], [1], [0]]),
+                                       flow.ones(3, 1)))  # fmt: skip
+    if device == "cpu" or name != "index_add_":  # whose places a GPU does not look at
+        with pytest.raises(IndexError):
+            WRITES[name](x, at, v)
+    WRITES[name](x, at[:, :0], v[:, :0])
+
+
+# On the CPU places are looked at first; a GPU leaves out those that are outside.
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("across", [False, True])
+def test_nothing_is_written_where_one_place_is_outside(name, across):
+    for rows, columns, n in ((2, 5, 2), (3, 5000, 4000), (300, 9, 9)):
+        index = np.arange(rows * n).reshape(rows, n) % columns
+        index[-1, -1] = index[0, -1] = columns
+        x, at, v = flow.zeros(rows, columns), flow.tensor(index), flow.ones(rows, n)
+        if across:
+            at = at.transpose(0, 1).contiguous().transpose(0, 1)
+        with pytest.raises(IndexError, match=f"{columns} is out of range"):
+            WRITES[name](x, at, v)
+        assert not x.any()
+
+
 # Columns on both sides of what one thread reads on CUDA, an index that is repeated, and columns
 # that lie across.
 LONG = [((700,), 0, (511,)), ((700,), 0, (5000,)), ((40, 3), 0, (600, 3)),
