@@ -38,7 +38,7 @@ StatusOr<double> MagnitudeOf(const Tensor& t) {
   return std::max(-least, most);
 }
 
-// No BLAS multiplies integers, but double holds those up to 2^53. Beyond, the products of rows and
+// No BLAS multiplies integers, but double holds those below 2^53. Beyond, the products of rows and
 // columns, as many of the inner dim at once as fit, are added up in int64. What does not fit into
 // the dtype wraps round.
 StatusOr<Tensor> IntegerMatmul(const Tensor& a, const Tensor& b) {
@@ -52,7 +52,7 @@ StatusOr<Tensor> IntegerMatmul(const Tensor& a, const Tensor& b) {
   }
   OFL_ASSIGN_OR_RETURN(const double most_a, MagnitudeOf(a));
   OFL_ASSIGN_OR_RETURN(const double most_b, MagnitudeOf(b));
-  if (most_a * most_b * static_cast<double>(inner) <= 0x1p53) {
+  if (most_a * most_b * static_cast<double>(inner) < 0x1p53) {  // which 2^53 + 1 is rounded to
     OFL_ASSIGN_OR_RETURN(const Tensor wide_a, Cast(a, DType::kFloat64));
     OFL_ASSIGN_OR_RETURN(const Tensor wide_b, Cast(b, DType::kFloat64));
     OFL_ASSIGN_OR_RETURN(Tensor exact, CallMatmul(wide_a, wide_b));

@@ -154,6 +154,8 @@ def test_products_of_integers_wrap_around(dtype):
 
 @pytest.mark.parametrize("factors", [(2**26, 2**27), (2**26 + 1, 2**27), (-(2**31), 2**31)])
 def test_products_of_integers_near_2_to_the_53(factors):
+    alone = tensor([[factors[0]]], "int64") @ tensor([[factors[1]]], "int64")
+    assert alone.item() == factors[0] * factors[1]
     a, b = (np.array([[f, 1]]) for f in factors)
     found = tensor(a, "int64") @ tensor(b.T, "int64")
     assert found.item() == factors[0] * factors[1] + 1
