@@ -291,8 +291,10 @@ Scalar Product(const Scalar& b, const Scalar& alpha) {
   }
   if (b.is_float() || alpha.is_float()) {
     const double product = b.to<double>() * alpha.to<double>();
-    const bool floats = b.kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat;
-    return floats ? Scalar(product) : Scalar::LargeInt(product);
+    if (b.kind() == Scalar::Kind::kFloat || alpha.kind() == Scalar::Kind::kFloat) {
+      return Scalar(product);
+    }
+    return product == 0 ? Scalar(int64_t{0}) : Scalar::LargeInt(product);
   }
   const __int128 exact = static_cast<__int128>(b.to<int64_t>()) * alpha.to<int64_t>();
   const auto narrow = static_cast<int64_t>(exact);

@@ -45,6 +45,12 @@ def test_as_a_double_it_is_the_nearest_one(number):
                 assert host(y).item() == np.dtype(dtype).type(near), dtype
 
 
+def test_a_number_times_0_is_0():
+    for number in (2**63, 2**70, -(2**64)):
+        assert flow.add(flow.tensor([1]), number, alpha=0).tolist() == [1]
+        assert flow.sub(flow.tensor([1]), 0, alpha=number).tolist() == [1]
+
+
 @pytest.mark.parametrize("a", [2**31, -(2**31), 2**62, 3**39, -(3**39), 2**63 - 1, -(2**63)])
 def test_a_number_times_alpha_is_rounded_once(a):
     zeros = flow.zeros(1, dtype=flow.float64)
