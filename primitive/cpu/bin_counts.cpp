@@ -4,9 +4,11 @@
 #include "primitive/bin_counts.h"
 
 #include <algorithm>
-#include <vector>
+#include <memory>
+#include <new>
 
 #include "oneflow_lite/core/dtype.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 
 namespace oneflow_lite {
@@ -60,27 +62,25 @@ class CpuBinCounts final : public BinCounts {
                         static_cast<const T*>(edges)};
       const T* from = static_cast<const T*>(x);
       if (weights) {
-        Add<double>(all, n, from, WeightOf<T>{static_cast<const T*>(weights)},
-                    static_cast<T*>(sums));
-      } else {
-        Add<int64_t>(all, n, from, One(), static_cast<int64_t*>(sums));
+        return Add<double>(all, n, from, WeightOf<T>{static_cast<const T*>(weights)},
+                           static_cast<T*>(sums));
       }
+      return Add<int64_t>(all, n, from, One(), static_cast<int64_t*>(sums));
     };
-    if (dtype_ == DType::kFloat32) {
-      run(Tag<float>());
-    } else {
-      run(Tag<double>());
-    }
-    return OkStatus();
+    return dtype_ == DType::kFloat32 ? run(Tag<float>()) : run(Tag<double>());
   }
 
  private:
   template <class S, class T, class Term, class Out>
-  static void Add(const Bins<T>& bins, int64_t n, const T* x, Term term, Out* sums) {
+  static Status Add(const Bins<T>& bins, int64_t n, const T* x, Term term, Out* sums) {
     const int64_t count = bins.count, ranges = ParallelRanges(n, std::max(kPart, count));
-    std::vector<S> parts(static_cast<size_t>(ranges * count));
+    const std::unique_ptr<S[]> parts(new (std::nothrow) S[static_cast<size_t>(ranges * count)]());
+    if (!parts) {
+      return Error(ErrorKind::kOutOfMemory, kName, "(): no memory for ", count, " bins of ", ranges,
+                   " parts");
+    }
     ParallelFor(ranges, 1, [&](int64_t first, int64_t last) {
-      S* own = parts.data() + first * count;
+      S* own = parts.get() + first * count;
       const Bins<T> here = bins;  // to which no store goes
       for (int64_t i = n * first / ranges; i < n * last / ranges; ++i) {
         if (here.Holds(x[i])) own[here.Of(x[i])] += term(i);
@@ -93,6 +93,7 @@ class CpuBinCounts final : public BinCounts {
       }
       sums[k] = static_cast<Out>(sum);
     }
+    return OkStatus();
   }
 
   DType dtype_;
