@@ -26,7 +26,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The places of the bytes that are not 0, and how many there are; writes at most a vector more.
+// The places of the bytes that are not 0, and how many there are.
 int64_t FindHeld(const uint8_t* mask, int64_t n, uint32_t* held) {
   const hn::ScalableTag<uint32_t> d;
   const hn::Rebind<uint8_t, decltype(d)> bytes;

@@ -3,6 +3,7 @@
 // sort, topk and unique_values: keys with their places, in order.
 #include "primitive/sort.h"
 
+#include <cstring>
 #include <utility>
 
 #include "primitive/cpu/beyond.h"

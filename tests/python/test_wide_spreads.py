@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variances of numbers whose distances, or the squares of these, leave float32. As in PyTorch they
-are taken in float64, so that a standard deviation is finite where float32 holds it. On the CPU; a
-GPU takes them in float32.
+"""Variances of numbers whose distances, or the squares of these, overflow float32. As in PyTorch
+they are taken in float64, so that a standard deviation is finite where float32 holds it. On the
+CPU; a GPU takes them in float32. Squares that underflow, of distances below 1e-21, stay 0.
 """
 
 import numpy as np
