@@ -119,7 +119,7 @@ def histogram(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Histogram:
-    """How many elements are in each bin, and the bins' edges.
+    """How many elements are in each bin, and the bins' edges, of integers in float64.
 
     Parameters
     ----------
@@ -132,35 +132,39 @@ def histogram(
     density : bool
         Over the sum and the bin's width: the integral is 1.
     """
-    dtype = input.dtype
+    x = input.detach()
     if isinstance(bins, Tensor):
-        edges = bins
+        dtype, edges = x.dtype, bins
     else:
+        if not x.dtype.is_floating_point:  # edges lie between integers, too
+            x = x.to(None, _ext.float64)
+        dtype = x.dtype
         if bins < 1:
             raise ValueError(f"histogram(): bins is {bins}, but it must be positive")
         if range is None:
-            empty = input.numel() == 0
-            range = (0.0, 1.0) if empty else (input.amin().item(), input.amax().item())
+            range = (0.0, 1.0) if x.numel() == 0 else (x.amin().item(), x.amax().item())
         low, high = range
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise ValueError(f"histogram(): range is {range}, but it must be finite")
         if low > high:
             raise ValueError(f"histogram(): range is {range}, but it must rise")
         if low == high:
             low, high = low - 0.5, high + 0.5
-        steps = _C.arange(bins + 1, dtype=_ext.float64, device=input.device)
+        steps = _C.arange(bins + 1, dtype=_ext.float64, device=x.device)
         edges = (steps * ((high - low) / bins) + low).to(None, dtype)
         edges[-1] = high  # exactly, whatever the steps come to
-        if _counts_bins(input, low, high):
+        if _counts_bins(x, low, high):
             weights = None if weight is None else weight.detach().to(None, dtype).reshape(-1)
-            y = _bin_counts(input.detach().reshape(-1), edges, weights, bins, low, high)
+            y = _bin_counts(x.reshape(-1), edges, weights, bins, low, high)
             return Histogram(_density(y, edges) if density else y.to(None, dtype), edges)
-    flat, count = input.detach().reshape(-1), edges.numel() - 1
+    flat, count = x.reshape(-1), edges.numel() - 1
     places = _C.searchsorted(edges, flat, right=True) - 1
     inside = (flat >= edges[0]) & (flat <= edges[-1])
     places = places.clamp(0, count - 1)
     held = inside.to(None, dtype)
     if weight is not None:
-        held = held * weight.detach().reshape(-1)
-    y = _C.zeros([count], dtype=dtype, device=input.device).index_add(0, places, held)
+        held = held * weight.detach().to(None, dtype).reshape(-1)
+    y = _C.zeros([count], dtype=dtype, device=x.device).index_add(0, places, held)
     return Histogram(_density(y, edges) if density else y, edges)
 
 

@@ -84,6 +84,23 @@ def test_histc_of_other_dtypes():
         assert flow.histc(x, 11, 0, 11).tolist() == [10, *[9] * 10]
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_integers_have_edges_between_them(dtype):
+    x = np.array([1, 2, 5, 5, 3])
+    for bins, ends in ((3, None), (7, (0, 6)), (4, (1.5, 5))):
+        found = flow.histogram(tensor(x, dtype), bins, range=ends)
+        want, edges = np.histogram(x, bins, range=ends)
+        np.testing.assert_array_equal(host(found.hist), want)
+        np.testing.assert_allclose(host(found.bin_edges), edges)
+
+
+@pytest.mark.parametrize("values", [[np.nan, 1.0], [np.inf, 1.0], [-np.inf, 1.0]])
+def test_a_range_is_finite(values):
+    with pytest.raises(ValueError, match="must be finite"):
+        flow.histogram(tensor(np.array(values), "float32"), 3)
+    assert flow.histogram(tensor(np.array(values), "float32"), 3, range=(0, 2)).hist.sum() == 1
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [0, 63, 200_001])
 def test_weights_are_summed(dtype, n):
