@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the kernels of rows and of columns share (reduce.cuh): loads, and the chunks of a result.
+#pragma once
+
+#include "primitive/cuda/reduce/states.cuh"
+#include "primitive/cuda/strided/elements.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+// N elements at a boundary, narrow ones in words.
+template <int N, class In>
+__device__ __forceinline__ Pack<In, N> LoadWhole(const In* p) {
+  if constexpr (N == 1) {
+    return {{*p}};
+  } else {
+    Pack<In, N> pack = LoadAlignedPack<N>(p);
+    KeepPacked(pack);
+    return pack;
+  }
+}
+
+// Where the blocks that take chunks of a result leave their states, for the last of them to merge.
+// Null where each result is one block's.
+template <class State>
+struct ReduceChunks {
+  State* states;   // [chunk][result]; of a group, in the end, in its first chunk's place
+  unsigned* done;  // the plan's counters, of chunks that are done; left at 0
+};
+
+// Whether this block's chunk is the last one of `chunks` that is done. Its state has been written,
+// and after the call those of the others can be read. All threads call it.
+__device__ __forceinline__ bool IsLastChunk(unsigned* done, int64_t chunks) {
+  __shared__ bool is_last;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const unsigned last = static_cast<unsigned>(chunks - 1);
+    unsigned before;
+    asm volatile("atom.inc.acq_rel.gpu.global.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(done), "r"(last)
+                 : "memory");
+    is_last = before == last;
+  }
+  __syncthreads();
+  return is_last;
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
