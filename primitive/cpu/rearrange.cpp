@@ -2,6 +2,7 @@
 #include "primitive/cpu/rearrange.h"
 
 #include "primitive/cpu/simd_targets.h"
+#include "primitive/word.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/rearrange.cpp"
@@ -122,52 +123,17 @@ void TransposeTile(int64_t rows, int64_t cols, const void* x_data, int64_t x_str
 }  // namespace
 
 ReverseFunction ReverseOf(size_t item) {
-  switch (item) {
-    case 1:
-      return &ReverseRow<uint8_t>;
-    case 2:
-      return &ReverseRow<uint16_t>;
-    case 4:
-      return &ReverseRow<uint32_t>;
-    default:
-      return &ReverseRow<uint64_t>;
-  }
+  return VisitWord(item, []<class T>(Tag<T>) -> ReverseFunction { return &ReverseRow<T>; });
 }
 RepeatFunction RepeatOf(size_t item) {
-  switch (item) {
-    case 1:
-      return &RepeatElement<uint8_t>;
-    case 2:
-      return &RepeatElement<uint16_t>;
-    case 4:
-      return &RepeatElement<uint32_t>;
-    default:
-      return &RepeatElement<uint64_t>;
-  }
+  return VisitWord(item, []<class T>(Tag<T>) -> RepeatFunction { return &RepeatElement<T>; });
 }
 EverySecondFunction EverySecondOf(size_t item) {
-  switch (item) {
-    case 1:
-      return &TakeEverySecond<uint8_t>;
-    case 2:
-      return &TakeEverySecond<uint16_t>;
-    case 4:
-      return &TakeEverySecond<uint32_t>;
-    default:
-      return &TakeEverySecond<uint64_t>;
-  }
+  return VisitWord(item,
+                   []<class T>(Tag<T>) -> EverySecondFunction { return &TakeEverySecond<T>; });
 }
 TransposeFunction TransposeOf(size_t item) {
-  switch (item) {
-    case 1:
-      return &TransposeTile<uint8_t>;
-    case 2:
-      return &TransposeTile<uint16_t>;
-    case 4:
-      return &TransposeTile<uint32_t>;
-    default:
-      return &TransposeTile<uint64_t>;
-  }
+  return VisitWord(item, []<class T>(Tag<T>) -> TransposeFunction { return &TransposeTile<T>; });
 }
 
 }  // namespace HWY_NAMESPACE
