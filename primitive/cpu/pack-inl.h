@@ -176,29 +176,37 @@ HWY_INLINE size_t PastAlignment(const T* p) {
   return reinterpret_cast<uintptr_t>(p) / sizeof(T) % PackSize<T>();
 }
 
-// y[i] = f(i, count), pack by pack; with kStream past the caches. Long rows, and all with kStream,
+// y[i] = f(i, count), pack by pack; with kStream past the caches where lines are whole. Long rows
 // begin with a partial pack that brings y to its alignment. With kFours four packs are loaded
 // before the first of them is stored, for functions of few instructions: loads of two operands
 // between stores cost a quarter of the time where the caches are the limit.
 template <class T, bool kStream, bool kFours = false, class F>
 HWY_INLINE void GeneratePacks(size_t n, T* y, F f) {
   const size_t size = PackSize<T>();
-  const size_t past = PastAlignment(y);
-  size_t i = 0;
-  if (past != 0 && (kStream || n >= 16 * size)) {
-    i = std::min(n, size - past);
-    StorePack<false>(f(0, i), y, i);
+  WholeLines at{0, n};
+  if constexpr (kStream) {
+    at = FindWholeLines(y, n, size);
+  } else if (n >= 16 * size && PastAlignment(y) != 0) {
+    at.begin = size - PastAlignment(y);
   }
+  const auto store = [&](size_t i, size_t end) OFL_SIMD_LAMBDA {
+    for (; i + size <= end; i += size) StorePack<false>(f(i, size), y + i, size);
+    if (i < end) StorePack<false>(f(i, end - i), y + i, end - i);
+  };
+  store(0, at.begin);
+  size_t i = at.begin;
   if constexpr (kFours) {
-    for (; i + 4 * size <= n; i += 4 * size) {
+    for (; i + 4 * size <= at.end; i += 4 * size) {
       const Pack<T> four[4] = {f(i, size), f(i + size, size), f(i + 2 * size, size),
                                f(i + 3 * size, size)};
 #pragma GCC unroll 4
       for (size_t k = 0; k < 4; ++k) StorePack<kStream>(four[k], y + i + k * size, size);
     }
   }
-  for (; i + size <= n; i += size) StorePack<kStream>(f(i, size), y + i, size);
-  if (i < n) StorePack<kStream>(f(i, n - i), y + i, n - i);
+  if constexpr (kStream) {
+    for (; i < at.end; i += size) StorePack<true>(f(i, size), y + i, size);
+  }
+  store(i, n);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -229,27 +229,38 @@ HWY_INLINE void StreamTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p) {
   }
 }
 
-// y[i] = f(i, count), vector by vector; with kStream past the caches, after a first partial vector
-// that brings y to its alignment.
+// The elements of [0, n) at y that lie in whole lines of memory, which alone are worth storing past
+// the caches: a line that is stored in part so, and in part by way of the cache, is read and
+// written once for each. `unit` elements are stored at once, a line's or fewer, or a multiple of
+// them.
+struct WholeLines {
+  size_t begin, end;
+};
+template <class T>
+HWY_INLINE WholeLines FindWholeLines(const T* y, size_t n, size_t unit) {
+  const size_t line = std::max<size_t>(unit, 64 / sizeof(T));
+  const size_t past = reinterpret_cast<uintptr_t>(y) / sizeof(T) % line;
+  const size_t begin = std::min(n, past == 0 ? 0 : line - past);
+  return {begin, begin + (n - begin) / line * line};
+}
+
+// y[i] = f(i, count), vector by vector; with kStream past the caches where lines are whole.
 template <bool kStream, class D, class T, class F>
 HWY_INLINE void Generate(D d, size_t n, T* y, F f) {
+  const auto store = [&](size_t begin, size_t end) OFL_SIMD_LAMBDA {
+    ForEachVector(d, end - begin, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+      StoreUpTo(f(begin + i, count), d, y + begin + i, count);
+    });
+  };
   if constexpr (kStream) {
-    const size_t vector = hn::Lanes(d) * sizeof(T);
-    const size_t past = reinterpret_cast<uintptr_t>(y) % vector;
-    const size_t head = past == 0 ? 0 : std::min(n, (vector - past) / sizeof(T));
-    if (head > 0) StorePart(f(0, head), d, y, head);
-    ForEachVector(d, n - head, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-      const auto v = f(head + i, count);
-      if (count == hn::Lanes(d)) {
-        StreamTo(v, d, y + head + i);
-      } else {
-        StorePart(v, d, y + head + i, count);
-      }
-    });
+    const WholeLines lines = FindWholeLines(y, n, hn::Lanes(d));
+    store(0, lines.begin);
+    for (size_t i = lines.begin; i < lines.end; i += hn::Lanes(d)) {
+      StreamTo(f(i, hn::Lanes(d)), d, y + i);
+    }
+    store(lines.end, n);
   } else {
-    ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-      StoreUpTo(f(i, count), d, y + i, count);
-    });
+    store(0, n);
   }
 }
 
