@@ -308,7 +308,8 @@ constexpr int UnitBlocks() {
 template <int N, class C, class Op>
 __global__ void __launch_bounds__(kPassThreads, (UnitBlocks<N, C, Op>()))
     UnitsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
-  RunUnits<N, C>(pass, op, blockIdx.x, threadIdx.x);
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;  // a block may be half of one
+  RunUnits<N, C>(pass, op, thread / kPassThreads, thread % kPassThreads);
 }
 template <int N, class C, class Op>
 __global__ void __launch_bounds__(kPassThreads, sizeof(C) == 4 ? 4 : 2)
@@ -332,8 +333,13 @@ cudaError_t LaunchPass(const Op& op, const Pass<N>& pass, cudaStream_t stream) {
       return Launch(PlainKernel<N, Op>, pass.blocks, kPassThreads, 0, stream, pass, op);
     }
   }
-  const auto kernel = pass.walk == Walk::kUnits ? UnitsKernel<N, C, Op> : ElementsKernel<N, C, Op>;
-  return Launch(kernel, pass.blocks, kPassThreads, 0, stream, pass, op);
+  if (pass.walk != Walk::kUnits) {
+    return Launch(ElementsKernel<N, C, Op>, pass.blocks, kPassThreads, 0, stream, pass, op);
+  }
+  // Units of floats have twice the bytes of others; a block has as many (docs/lab/53).
+  const int parts = pass.single != 0 ? 2 : 1;
+  return Launch(UnitsKernel<N, C, Op>, pass.blocks * parts, kPassThreads / parts, 0, stream, pass,
+                op);
 }
 #endif
 
