@@ -301,7 +301,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     const int place = Scratch::Place(row.turn), lane = static_cast<int>(threadIdx.x) % kWarp;
     if (lane < kPosts) {
       const int warp = static_cast<int>(threadIdx.x) / kWarp;
-      StoreWords(scratch_.workers[place][warp * kPosts + lane], sums);
+      StoreApart(&scratch_.workers[place][warp * kPosts + lane], 1, sums);
     }
     __syncwarp();
     if (lane == 0) ClusterBarrier(scratch_.posted, place).Arrive();

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
-#include "primitive/cuda/chip/pack.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/backward/policy.h"
 #include "primitive/cuda/norms/backward/wide_exchange.cuh"
 #include "primitive/cuda/norms/math.cuh"
@@ -86,35 +86,14 @@ class NormWideRows {
   const int unit_, units_, period_;
 };
 
-// The compiler would move these structs in pieces.
-template <class Sums>
-__device__ __forceinline__ Sums LoadWords(const Sums& from) {
-  uint4 words[sizeof(Sums) / kPackBytes];
-#pragma unroll
-  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
-    words[i] = reinterpret_cast<const uint4*>(&from)[i];
-  }
-  Sums sums;
-  memcpy(&sums, words, sizeof(Sums));
-  return sums;
-}
-template <class Sums>
-__device__ __forceinline__ void StoreWords(Sums& to, const Sums& sums) {
-  uint4 words[sizeof(Sums) / kPackBytes];
-  memcpy(words, &sums, sizeof(Sums));
-#pragma unroll
-  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
-    reinterpret_cast<uint4*>(&to)[i] = words[i];
-  }
-}
-
 // dx = dy * w * rstd + v * by_v + constant; x_hat = v * rstd + offset (norms/math.cuh).
 template <class C>
 struct alignas(16) NormRowFactors {
   C rstd, by_v, constant, offset;
 };
 
-// What a block has in shared memory in front of weights, biases and the ring.
+// What a block has in shared memory in front of weights, biases and the ring. Sums are moved there
+// in words (LoadApart): the compiler would move them in pieces.
 template <class C, class Sums>
 struct alignas(128) NormWideScratch {
   using P = NormWidePolicy;
@@ -324,7 +303,7 @@ class NormWideBlock {
     Sums sums;
 #pragma unroll 1
     for (int post = lane; post < posts; post += kWarp) {
-      sums = sums + LoadWords(scratch_.workers[place][post]);
+      sums = sums + LoadApart<Sums>(&scratch_.workers[place][post], 1);
     }
     return ReduceLanes<kWarp>(sums, Plus{});
   }
@@ -348,7 +327,7 @@ class NormWideBlock {
     if (lane < grid_.slices) sent.Send(slots + internal::ClusterRank(), lane, mine);
     sent.Await(Scratch::Parity(turn));
     Sums sums;
-    if (lane < grid_.slices) sums = LoadWords(slots[lane]);
+    if (lane < grid_.slices) sums = LoadApart<Sums>(slots + lane, 1);
     return ReduceLanes<kWarp>(sums, Plus{});
   }
 };
