@@ -275,7 +275,8 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       if (a_.dsum) {
         Pack<T, N> raw;
         if constexpr (kCopiesSum) {
-          raw = PackOnChip<T, N>(words.dy + Base::TensorBytes() + k * more_.team * kPackBytes);
+          const char* const at = words.dy + Base::TensorBytes() + k * more_.team * kPackBytes;
+          raw = LoadApart<Pack<T, N>>(at, 1);
         } else {
           raw = LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k));
         }

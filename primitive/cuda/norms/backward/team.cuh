@@ -176,7 +176,7 @@ class NormTeam {
   __device__ __forceinline__ Pack<T, N> PackOf(const char* words, int k, bool like,
                                                unsigned past) const {
     const char* const at = words + k * grid_.team * kPackBytes;
-    if (kAligned || like) return PackOnChip<T, N>(at);
+    if (kAligned || like) return LoadAlignedPack<N>(reinterpret_cast<const T*>(at));
     return ShiftedPackOnChip<T, N>(at, past);
   }
 

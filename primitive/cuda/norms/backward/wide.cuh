@@ -216,7 +216,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
   template <bool kShifted>
   __device__ __forceinline__ Pack<T, N> OnChip(const char* part, unsigned low) const {
     const char* const at = part + (low & NormWidePolicy::kLineMask);
-    if (!kShifted) return PackOnChip<T, N>(at);
+    if (!kShifted) return LoadApart<Pack<T, N>>(at, 1);
     return ShiftedPackOnChip<T, N>(at, low & (kPackBytes - 1));
   }
 
