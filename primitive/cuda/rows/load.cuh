@@ -108,11 +108,6 @@ __device__ __forceinline__ void LoadEachPack(const A& a, int64_t row, const Span
     }
   }
 }
-template <bool kAligned, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& span,
-                                          const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
-  LoadEachPack<kAligned, false>(a, row, span, places, stowed);
-}
 
 // The compiler mixes predicated loads of wide elements with the first uses of packs, each of which
 // then waits. Two ways keep the loads in blocks of their own: float64 at 1024 columns 0.91 of a
@@ -145,9 +140,9 @@ __device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& spa
   if constexpr (kAlwaysAligned || Offers<A, RowOffers::kLoadsPacks>) {
     LoadAlignedPacks<Team>(a, row, span, places, stowed);
   } else if (a.IsAligned(row, span.head)) {
-    LoadPacks<true>(a, row, span, places, stowed);
+    LoadEachPack<true, false>(a, row, span, places, stowed);
   } else {
-    LoadPacks<false>(a, row, span, places, stowed);
+    LoadEachPack<false, false>(a, row, span, places, stowed);
   }
 }
 

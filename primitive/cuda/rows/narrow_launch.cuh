@@ -19,8 +19,7 @@ inline constexpr bool HasWholeBlocks = (Offers<A, RowOffers::kWhole> &&
 
 // Whether Keep() gives another algorithm.
 template <class A>
-inline constexpr bool KeepsMore =
-    Offers<A, RowOffers::kKeep> && !std::is_same_v<typename KeptOf<A>::type, A>;
+inline constexpr bool KeepsMore = !std::is_same_v<KeptOf<A>, A>;
 
 // A group of lanes per row, or for two, which costs as many instructions and half the blocks.
 // Doubles have more to compute, and exponentials that are kept cost rows by the ten thousand up to
@@ -29,7 +28,7 @@ template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
   constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
-  using K = std::conditional_t<kKeep, typename KeptOf<A>::type, A>;
+  using K = std::conditional_t<kKeep, KeptOf<A>, A>;
   const auto launch = [&](const K& algorithm) {
     return LaunchRowGroups<kLanes, kRows>(RowWholeKernel<kLanes, kPacks, K, kRows>, rows, stream,
                                           algorithm, rows, static_cast<int>(cols / A::kPack));
