@@ -223,14 +223,9 @@ struct RowTiers {
     return plan;
   }
   RowPlan Grid(int chunks) const {
-    RowPlan plan;
+    RowPlan plan = Shared(chunks, limits.shared_per_block);
     plan.tier = RowTier::kGrid;
     plan.threads = RowPolicy::kGridThreads;
-    plan.blocks_per_row = chunks;
-    const int64_t room = (limits.shared_per_block - t.scratch_bytes) / t.bytes_per_pack;
-    const int64_t chunk = CeilDiv(packs, chunks);
-    plan.kept = chunk < room ? chunk : room;
-    plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;
   }
   RowPlan Wide() const {
