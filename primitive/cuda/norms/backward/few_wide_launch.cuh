@@ -128,12 +128,7 @@ template <bool kCentre, auto kernel, class T>
 cudaError_t LaunchNormWideAs(const NormWidePlan& plan, const NormBackward<T>& a,
                              const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   NormWideGrid<T> grid;
-  grid.slices = plan.slices;
-  grid.packs = plan.packs;
-  grid.stages = plan.stages;
-  grid.ahead = plan.ahead;
-  grid.tensor_bytes = plan.tensor_bytes;
-  grid.period = plan.period;
+  static_cast<NormWideShape&>(grid) = plan;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
   char* const memory = static_cast<char*>(workspace);

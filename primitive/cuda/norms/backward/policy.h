@@ -78,17 +78,20 @@ struct NormWidePolicy {
 template <class T>
 inline constexpr int kWidePacks = sizeof(T) == 2 ? 2 : 4;
 
-struct NormWidePlan {
+// What the kernel is told of its plan.
+struct NormWideShape {
   int slices = 1;        // of a row: blocks of a cluster
-  bool grid = false;     // ... which are no cluster, but all resident
   int packs = 0;         // of a slice
-  int workers = 0;       // threads of a block that compute
   int stages = 0;        // of the ring
   int ahead = 1;         // rows between that which is added up and that whose dx is computed
   int tensor_bytes = 0;  // of a slice of x or dy in a stage
   int period = 1;        // see NormWideRows
-  int64_t units = 0;     // blocks or clusters, which share out the rows
-  int64_t shared = 0;    // bytes of dynamic shared memory
+};
+struct NormWidePlan : NormWideShape {
+  bool grid = false;   // whether slices are no cluster, but all resident
+  int workers = 0;     // threads of a block that compute
+  int64_t units = 0;   // blocks or clusters, which share out the rows
+  int64_t shared = 0;  // bytes of dynamic shared memory
 
   int64_t parts() const { return units + period - 1; }
 };

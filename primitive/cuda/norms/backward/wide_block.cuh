@@ -15,18 +15,12 @@ namespace oneflow_lite::cuda {
 
 // How a launch's blocks share out the work.
 template <class T>
-struct NormWideGrid {
+struct NormWideGrid : NormWideShape {
   using C = ComputeType<T>;
-  int slices;        // of a row: blocks
-  int packs;         // of a slice
-  int stages;        // of the ring
-  int ahead;         // rows between that which is added up and that whose dx is computed
-  int tensor_bytes;  // of a slice of x or dy in a stage
-  int period;        // see NormWideRows
-  bool needs_sums;   // else workers have nothing to add up
-  C share;           // 1 / cols
-  C* parts;          // of the weights' gradients, at PartPitch(cols)
-  uint64_t* words;   // of NormSliceExchange, where slices are no cluster; else null
+  bool needs_sums;  // else workers have nothing to add up
+  C share;          // 1 / cols
+  C* parts;         // of the weights' gradients, at PartPitch(cols)
+  uint64_t* words;  // of NormSliceExchange, where slices are no cluster; else null
 };
 
 // Rows `period` apart start alike between multiples of 16 bytes. Where that divides the number of
