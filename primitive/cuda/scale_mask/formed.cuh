@@ -131,8 +131,7 @@ struct FormedMaskRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
                                         const Total& total) const {
-#pragma unroll
-    for (C& v : value.v) v *= total.gain;
+    value *= total.gain;
     rows.y.template Store<N>(row, col, value);
   }
 

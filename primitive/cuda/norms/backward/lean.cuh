@@ -280,9 +280,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
         } else {
           raw = LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k));
         }
-        const Values dsum = ConvertPack<C>(raw);
-#pragma unroll
-        for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+        dx += ConvertPack<C>(raw);
       }
       StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
     }

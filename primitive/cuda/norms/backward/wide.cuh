@@ -340,8 +340,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     const Values more = whole && BytesPastBoundary(dsum) == 0
                             ? ConvertPack<C>(LoadAlignedPack<N>(dsum))
                             : LoadPart<C, N>(dsum, FirstOf(col), last, C(0));
-#pragma unroll
-    for (int i = 0; i < N; ++i) dx.v[i] += more.v[i];
+    dx += more;
   }
   __device__ __forceinline__ void Store(T* slice, const StowedPack<T, N> (&packed)[kPacks]) const {
     if (!light_) {
