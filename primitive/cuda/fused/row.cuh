@@ -129,9 +129,7 @@ struct FusedRow {
   Elements elements;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
+  using Raw = RawPacks<Element, kInputs, N>;
   template <int N>
   struct Value : std::conditional_t<kAgain, internal::WaitingInputs<Element, N, kInputs>,
                                     internal::ComputedValue<typename Base::template Value<N>>> {};

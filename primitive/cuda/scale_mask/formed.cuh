@@ -30,9 +30,7 @@ struct FormedMaskRow {
   Rows rows;
 
   template <int N>
-  struct Raw {
-    Pack<C, N> input[kInputs];  // scores
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // scores
   template <int N>
   using Value = Pack<C, N>;  // scores, later their exponentials
   struct Total {

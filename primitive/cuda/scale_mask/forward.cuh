@@ -42,9 +42,7 @@ struct KeptScores : MaskedRows<T, uint32_t> {
 
   __device__ __forceinline__ KeptScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
-  struct Raw {
-    Pack<T, N> input[kInputs];  // x; the mask's N bytes, repeated
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // x; the mask's N bytes, repeated
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t col) const {
     Raw<N> raw;
@@ -95,9 +93,7 @@ struct AddedScores : MaskedRows<T, uint32_t> {
 
   __device__ __forceinline__ AddedScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
-  struct Raw {
-    Pack<T, N> input[kInputs];  // x, mask
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // x, mask
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t col) const {
     return {

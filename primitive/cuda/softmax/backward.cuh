@@ -42,9 +42,7 @@ struct SoftmaxBackwardRow {
   Store_ store;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];  // y, dy
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // y, dy
   struct Total {
     C sum = 0;
   };

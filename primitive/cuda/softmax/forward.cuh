@@ -31,9 +31,7 @@ struct SoftmaxRow {
   Store_ store;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
+  using Raw = RawPacks<Element, kInputs, N>;
   struct Total {
     C max = MinusInfinity<C>();
     C sum = 0;    // of exp(x - max)
