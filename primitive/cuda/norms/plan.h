@@ -69,8 +69,7 @@ struct NormTraits {
   int compute_bytes = 4;  // size of the compute type
   int weight_bytes = 4;   // size of the type of weight and bias
   int tensors = 2;        // that are read: x, dy and maybe a gradient of the sum
-  int weights = 0;        // weights and biases kept in shared memory ...
-  int few_weights = 0;    // ... with a single pack per thread
+  int weights = 0;        // weights and biases in shared memory: with one pack a thread one fewer
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
@@ -114,7 +113,7 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
   plan->packed_weight = t.packs_weight && plan->packs == 4;
   const int64_t fixed =
       t.scratch_bytes +
-      (plan->packed_weight ? slots * 16 : kept * (plan->packs > 1 ? t.weights : t.few_weights));
+      (plan->packed_weight ? slots * 16 : kept * (plan->packs > 1 ? t.weights : t.weights - 1));
   // Bulk copies keep to the lines of memory; otherwise a row that is not aligned may have a word of
   // 16 bytes more than packs.
   plan->slack = plan->team > 32 ? (t.lines ? 0 : 128) : (t.aligned ? 0 : 16);

@@ -74,7 +74,6 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.pack = kPackSize<T>;
   t.compute_bytes = sizeof(ComputeType<T>);
   t.weights = from_output ? 2 : 1;
-  t.few_weights = from_output ? 1 : 0;
   t.kinds = centre ? 2 : 1;
   t.scratch_bytes = kNormScratchBytes;
   t.aligned = lie.aligned;
