@@ -39,8 +39,7 @@ struct FusedPolicy {
 };
 
 // Packs of a row that plan->lanes lanes share. `extra_bytes` are those of a lane's elements outside
-// packs, and of their operands. Time over the bare op in half, with 5 blocks and with 6, of 1000
-// columns: layer_norm with weights and a row 1.03, 1.16.
+// packs, and of their operands.
 inline void PlanLanes(int64_t packs, const HeldTraits& t, int extra_bytes,
                       const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;

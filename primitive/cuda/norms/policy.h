@@ -24,11 +24,8 @@ namespace oneflow_lite::cuda {
 struct NarrowShape {
   int threads, blocks;
 };
-// kinds: of gradients per column. One pack is for rms_norm (half at 49152 x 256 24 us, two 25);
-// layer_norm has 27 us with one, 25 with two. Without spilling; half layer_norm with two packs and
-// 96 registers takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower,
-// as are more blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by
-// 3 to 8 %.
+// kinds: of gradients per column. As many threads as do not spill; one pack is for rms_norm
+// (docs/lab/14-norm-backward-narrow-rows.md).
 constexpr NarrowShape ShapeOfNarrow(size_t element_bytes, int packs, int kinds) {
   if (packs == 1) return {256, 4};
   if (element_bytes == 2) return kinds == 2 ? NarrowShape{256, 2} : NarrowShape{320, 2};
@@ -89,8 +86,7 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   plan->packs = t.many;
   if (t.many == 2) {
     // 16-bit elements: three packs where two leave many threads idle: a warp for two, and two teams
-    // for one of at most ten warps. (Half layer_norm takes 62 us for 68 at 49152 x 768, 116 for 142
-    // at 16384 x 4608; rms_norm 113 for 131 there, but 154 for 145 at 16384 x 6144.)
+    // for one of at most ten warps (docs/lab/14-norm-backward-narrow-rows.md).
     if (packs > 3 * P::kThreads) {
       plan->packs = 4;
     } else if (packs > 2 * P::kThreads || packs <= 3 * 32 ||

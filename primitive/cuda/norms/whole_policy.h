@@ -158,16 +158,14 @@ inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
   return false;
 }
 
-// layer_norm over wide rows, in slices (norms/forward_wide.cuh), by measurement on an H200: half
-// at 65536 columns 0.94 of a copy, in the registers of clusters 0.89; 131072 columns 0.94 and 0.86.
+// layer_norm over wide rows, in slices (norms/forward_wide.cuh; docs/lab/11-wide-norms.md).
 struct NormSlicedPolicy {
   // Packs of a thread in registers, of all threads, of most; those beyond the first few are in
   // shared memory.
   static constexpr int kRegisterPacks = 4, kSurePacks = 13, kPacks = 16;
   static constexpr int kAhead = 1;  // packs of weight and of bias on their way to a thread
   static constexpr int kThreads = 512, kBlocks = 2;  // at most; per multiprocessor, at least
-  // The smallest of these that a few blocks can have: 131072 columns in half 0.94 as 8 blocks of
-  // 128 threads, 0.91 as 2 of 512; 262144 columns 0.90 as 8 of 256, 0.79 as 16 of 128.
+  // The smallest of these that a few blocks can have.
   static constexpr int kChoices[] = {128, 256, kThreads};
   static constexpr int kFewBlocks = 10;
   static constexpr int kLinePacks = 8;  // slices begin at lines of memory

@@ -52,8 +52,7 @@ inline bool PlanColumns(int64_t rows, int64_t cols, const NormTraits& t, const D
 //
 // Wider rows than clusters of 16 hold are shared out to all multiprocessors, as those of a few
 // units, whose slices exchange their sums through memory (norms/backward/wide_exchange.cuh): that
-// takes longer, so that three rows are at work besides. With five units or more, sums come too
-// late; five rows ahead and twelve stages changed nothing.
+// takes longer, so that three rows are at work besides.
 
 struct NormWidePolicy {
   static constexpr int kMaxWorkers = 448;   // threads of a block; with the others 128 registers
@@ -166,9 +165,7 @@ inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const Devi
 
 // About the microseconds that layer_norm takes over some hundred rows, where what the units leave
 // of the weights' gradients counts more than who is busy: as measured on an H200 over 150 shapes,
-// of 1 to 16 slices each, to 5 % on average. By this, float16 takes 32 us for 46 at 500 x 12477 and
-// 38 for 49 at 100 x 50257 with 4 and 16 slices for 2 and 8; float32 22 for 28 at 200 x 12477, 18
-// for 22 at 300 x 6007.
+// of 1 to 16 slices each, to 5 % on average (docs/lab/18-norm-backward-hundreds-of-wide-rows.md).
 inline double MicrosecondsOf(const NormWidePlan& plan, int64_t rows, int64_t cols,
                              const NormTraits& t, const DeviceLimits& limits) {
   const bool narrow = t.pack == 8;
