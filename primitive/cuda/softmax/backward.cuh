@@ -8,7 +8,6 @@
 
 #include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/rows/io.cuh"
-#include "primitive/cuda/rows/policy.h"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {

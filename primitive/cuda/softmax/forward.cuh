@@ -4,7 +4,6 @@
 #pragma once
 
 #include "primitive/cuda/rows/io.cuh"
-#include "primitive/cuda/rows/policy.h"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {

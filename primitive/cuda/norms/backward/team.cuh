@@ -220,9 +220,8 @@ class NormTeam {
   }
 
   __device__ __forceinline__ void PrefetchTogether(const Span& span) const {
-    constexpr int kLineBytes = 128;
 #pragma unroll 1
-    for (int at = rank_ * kLineBytes; at < span.bytes; at += grid_.team * kLineBytes) {
+    for (int at = rank_ * kNormLineBytes; at < span.bytes; at += grid_.team * kNormLineBytes) {
       PrefetchToL2(span.from + at);
     }
   }
