@@ -6,7 +6,6 @@
 //   log_softmax  dx = dy - exp(y) * sum(dy)
 #pragma once
 
-#include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/rows/io.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
