@@ -29,12 +29,8 @@ int PeriodOf(int64_t stride) {
   return period;
 }
 template <class T>
-const T* AnchorOf(const NormBackward<T>& a) {
-  return a.dx ? a.dx : a.dy;
-}
-template <class T>
 RowsLie HowRowsLie(const NormBackward<T>& a) {
-  const uint64_t anchor = AddressOf(AnchorOf(a)), pad = (a.x_stride - a.cols) * sizeof(T);
+  const uint64_t anchor = AddressOf(a.anchor()), pad = (a.x_stride - a.cols) * sizeof(T);
   RowsLie lie;
   lie.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum),
                                   AddressOf(a.dx), a.cols * sizeof(T), a.x_stride * sizeof(T)});

@@ -12,6 +12,7 @@
 
 #include "primitive/cuda/norms/backward/parts.cuh"
 #include "primitive/cuda/norms/backward/team.cuh"
+#include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
 
@@ -184,7 +185,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       if constexpr (kKept > 1) bias = Kept(1, k);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        row.v.v[i] = (row.v.v[i] - bias.v[i]) * Reciprocal(ClampWeight(w.v[i]));
+        row.v.v[i] = (row.v.v[i] - bias.v[i]) * ReciprocalOf(ClampWeight(w.v[i]));
       }
     } else {
 #pragma unroll

@@ -172,13 +172,12 @@ class NormWideBlock {
   // bytes of a row of dx, or dy where there is none; the first and the last may reach over its
   // ends.
   __device__ __forceinline__ void Slice(int64_t row) {
-    const auto lead = BytesPastBoundary(Anchor() + row * a_.cols) / sizeof(T);
+    const auto lead = BytesPastBoundary(a_.anchor() + row * a_.cols) / sizeof(T);
     const int slice = static_cast<int>(blockIdx.x) % grid_.slices;
     column_ = slice * grid_.packs * N - static_cast<int>(lead);
     const int left = (Cols() - column_ + N - 1) / N;
     packs_ = left < 0 ? 0 : left < grid_.packs ? left : grid_.packs;
   }
-  __device__ __forceinline__ const T* Anchor() const { return a_.dx ? a_.dx : a_.dy; }
   __device__ __forceinline__ int Cols() const { return static_cast<int>(a_.cols); }
 
   // By the warp that copies.
