@@ -177,8 +177,6 @@ struct AxisThread {
   }
 };
 
-namespace internal {
-
 template <int kBytes>
 __device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) {
   if constexpr (kBytes == 16) {
@@ -191,8 +189,6 @@ __device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) 
                  : "memory");
   }
 }
-
-}  // namespace internal
 
 // A thread's packs.
 template <class A, int kHeld>
@@ -228,7 +224,7 @@ class AxisPart {
       for (int j = 0; j < shared_ && (kHeld + j) * stride_ < rest_; ++j) {
 #pragma unroll
         for (int i = 0; i < kInputs; ++i) {
-          internal::CopyPackAsync<sizeof(T) * N>(Slot(j, i), from[i]);
+          CopyPackAsync<sizeof(T) * N>(Slot(j, i), from[i]);
           from[i] += me.step;
         }
       }

@@ -130,16 +130,12 @@ struct AddedScores : MaskedRows<T, uint32_t> {
 // softmax(scale * x + mask) as an algorithm of the row kernels (rows/row.cuh), over these kinds of
 // scores.
 
-namespace internal {
-
 template <class C, int N>
 struct KeptExponentials {
   Pack<C, N> exponentials;
 };
 template <class C>
 struct KeptExponentials<C, 0> {};
-
-}  // namespace internal
 
 template <class T, class Scores>
 struct ScaleMaskRow {
@@ -188,7 +184,7 @@ struct ScaleMaskRow {
   // computed again when written. Packs of which nothing is visible are neither read nor visited.
   static constexpr bool kReplaced = sizeof(T) == sizeof(C);
   template <int N>
-  struct Value : internal::KeptExponentials<C, kReplaced ? N : 0> {
+  struct Value : KeptExponentials<C, kReplaced ? N : 0> {
     typename Scores::template Held<N> held;
   };
   static constexpr int kRounds = 2, kMaxima = 1;
