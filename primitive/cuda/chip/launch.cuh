@@ -135,6 +135,15 @@ cudaError_t AllowLargeClusters() {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
 }
 
+// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
+// in front of it has ended, on devices that can do that: those that have clusters.
+template <class... Params, class... Args>
+cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
+                        int threads, cudaStream_t stream, const Args&... args) {
+  const LaunchConfig config({1, false, limits.clusters}, blocks, threads, 0, stream);
+  return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
+}
+
 // Asks the driver how many clusters of so many blocks of the kernel the device holds at once. 0
 // where it can place none, and where the driver refuses to say.
 template <auto kernel>
@@ -187,16 +196,4 @@ int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   return clusters < most ? clusters : most;
 }
 
-namespace internal {
-
-// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
-// in front of it has ended, on devices that can do that: those that have clusters.
-template <class... Params, class... Args>
-cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
-                        int threads, cudaStream_t stream, const Args&... args) {
-  const LaunchConfig config({1, false, limits.clusters}, blocks, threads, 0, stream);
-  return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
-}
-
-}  // namespace internal
 }  // namespace oneflow_lite::cuda
