@@ -11,9 +11,7 @@
 #include "primitive/cuda/norms/forward_wide.cuh"
 #include "primitive/cuda/rows/row.cuh"
 
-namespace oneflow_lite::cuda {
-
-namespace internal {
+namespace oneflow_lite::cuda::internal {
 
 // Whether all rows are whole packs of so many bytes, a divisor of 16.
 template <class T>
@@ -262,5 +260,4 @@ cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStre
   return LaunchForward<kCentre>(a, limits, stream, workspace);
 }
 
-}  // namespace internal
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal

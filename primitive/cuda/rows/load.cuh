@@ -8,8 +8,7 @@
 #include "primitive/cuda/rows/algorithm.h"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite::cuda {
-namespace internal {
+namespace oneflow_lite::cuda::internal {
 
 template <int kRound, class A>
 using JoinOf = std::conditional_t < kRound<A::kMaxima, Larger, Plus>;
@@ -145,5 +144,4 @@ __device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& spa
   }
 }
 
-}  // namespace internal
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal

@@ -8,9 +8,7 @@
 #include "primitive/cuda/rows/narrow.cuh"
 #include "primitive/cuda/rows/whole.cuh"
 
-namespace oneflow_lite::cuda {
-
-namespace internal {
+namespace oneflow_lite::cuda::internal {
 
 // Whether whole rows wider than 4 packs a lane have kernels of their own.
 template <class A>
@@ -179,6 +177,4 @@ cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream
   });
 }
 
-}  // namespace internal
-
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal

@@ -11,6 +11,7 @@
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
+
 // What a lane's columns hold, kLanes apart: scores, of which `left` columns on from the first are
 // visible; -inf behind them.
 template <int kLanes, int kColumns, class T>

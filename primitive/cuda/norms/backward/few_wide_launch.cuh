@@ -10,9 +10,7 @@
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/wide.cuh"
 
-namespace oneflow_lite::cuda {
-
-namespace internal {
+namespace oneflow_lite::cuda::internal {
 
 // Bytes of workspace that it needs.
 template <class T, bool kCentre>
@@ -156,6 +154,4 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
   }
 }
 
-}  // namespace internal
-
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal
