@@ -95,9 +95,7 @@ class LaunchConfig {
   cudaLaunchAttribute attributes_[2] = {};
 };
 
-inline unsigned GridOf(int64_t blocks) {
-  return static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
-}
+inline unsigned GridOf(int64_t blocks) { return static_cast<unsigned>(Min(blocks, kMaxBlocks)); }
 template <class... Params, class... Args>
 cudaError_t LaunchAs(LaunchKind kind, void (*kernel)(Params...), int64_t blocks, int threads,
                      size_t shared, cudaStream_t stream, const Args&... args) {
@@ -192,8 +190,7 @@ int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   if (AllowAllShared<kernel>(limits) != cudaSuccess) cudaGetLastError();  // then none will fit
   const size_t shared = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
   const int clusters = KnownClusters<kernel>(blocks, threads, shared, limits);
-  const int most = limits.multiprocessors / blocks;
-  return clusters < most ? clusters : most;
+  return static_cast<int>(Min(clusters, limits.multiprocessors / blocks));
 }
 
 }  // namespace oneflow_lite::cuda

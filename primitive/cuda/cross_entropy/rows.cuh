@@ -49,9 +49,7 @@ inline int CrossEntropyChunks(int64_t rows, int64_t packs, const DeviceLimits& l
   const int64_t wanted = int64_t{P::kBlocksPerMultiprocessor} * limits.multiprocessors;
   if (rows <= 0 || rows >= wanted) return 1;
   const int64_t by_rows = CeilDiv(wanted, rows), by_work = packs / (P::kFoldThreads * P::kUnroll);
-  int64_t chunks = by_rows < by_work ? by_rows : by_work;
-  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
-  return static_cast<int>(chunks > 1 ? chunks : 1);
+  return static_cast<int>(Max(Min(Min(by_rows, by_work), P::kMaxChunks), 1));
 }
 
 // Whether the blocks of a row are a cluster, at most 16; else a kernel merges the parts.

@@ -52,12 +52,11 @@ inline void PlanLanes(int64_t packs, const HeldTraits& t, int extra_bytes,
   const int others = t.is_norm ? P::kNormRegisters : P::kLaneRegisters;
   const int registers =
       (plan->stays ? P::kStayingRegisters : others) + (plan->packs * bytes + extra_bytes) / 4;
-  plan->resident = P::kBlockRegisters / registers;
-  if (plan->resident > P::kMostLaneBlocks) plan->resident = P::kMostLaneBlocks;
+  int64_t resident = Min(P::kBlockRegisters / registers, P::kMostLaneBlocks);
   const int room =
       limits.shared_per_multiprocessor / (plan->SharedBytes(operands) + kReservedSharedBytes);
-  if (plan->stays && plan->resident > room) plan->resident = room;
-  if (plan->resident < 1) plan->resident = 1;
+  if (plan->stays) resident = Min(resident, room);
+  plan->resident = static_cast<int>(Max(resident, 1));
 }
 inline int LanesOf(int64_t packs, bool is_double) {
   using P = FusedPolicy;

@@ -47,8 +47,7 @@ inline bool PlanNarrow(int64_t rows, int64_t packs, const NormTraits& t, const D
   const int64_t rows_each = CeilDiv(rows, plan->units);
   const int64_t turns = CeilDiv(rows_each, shape.threads / plan->team);
   plan->threads = static_cast<int>(CeilDiv(CeilDiv(rows_each, turns) * plan->team, 32) * 32);
-  const int64_t blocks = CeilDiv(rows, plan->teams());
-  if (plan->units > blocks) plan->units = blocks;
+  plan->units = Min(plan->units, CeilDiv(rows, plan->teams()));
   // At the end the warps' parts, which are less than a device has.
   plan->shared = t.scratch_bytes + plan->threads / 32 * packs * t.pack * t.kinds * t.compute_bytes;
   return true;
@@ -105,11 +104,9 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   const int64_t tensors = copies ? t.tensors : 2;
   const int64_t stage = tensors * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   const int64_t parts = t.kinds * slots * t.pack * t.compute_bytes;
-  int64_t stages = (limits.shared_per_block - fixed) / stage;
-  if (stages > P::kLeanStages) stages = P::kLeanStages;
+  const int64_t stages = Min((limits.shared_per_block - fixed) / stage, P::kLeanStages);
   plan->stages = static_cast<int>(stages);
-  plan->shared = fixed + stages * stage;
-  if (plan->shared < t.scratch_bytes + parts) plan->shared = t.scratch_bytes + parts;
+  plan->shared = Max(fixed + stages * stage, t.scratch_bytes + parts);
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
 
@@ -127,20 +124,17 @@ inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
     int64_t least = CeilDiv(packs, P::kBlockPacks);
     for (bool fits = false; !fits; least += 1 + least / 64) {  // the widest by larger steps
       // As many slices as leave no multiprocessor idle.
-      plan.units = limits.multiprocessors / least;
-      if (plan.units < 1) plan.units = 1;
-      plan.slices = limits.multiprocessors / plan.units;
-      if (plan.slices < least) plan.slices = least;
+      plan.units = Max(limits.multiprocessors / least, 1);
+      plan.slices = Max(limits.multiprocessors / plan.units, least);
       ShapeTeam(CeilDiv(packs, plan.slices), t, &plan);
       plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
       fits = FitStages(t, limits, &plan);
     }
-    if (plan.units > rows) plan.units = rows;
+    plan.units = Min(plan.units, rows);
   }
-  int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
-  if (chunks > packs / P::kSumMinPacks) chunks = packs / P::kSumMinPacks;
-  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
-  plan.chunks = static_cast<int>(chunks > 1 ? chunks : 1);
+  const int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
+  const int64_t most_chunks = Min(packs / P::kSumMinPacks, P::kMaxChunks);
+  plan.chunks = static_cast<int>(Max(Min(chunks, most_chunks), 1));
   return plan;
 }
 
@@ -151,7 +145,7 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
   // The columns in front of the packs and behind them are a lane's each.
   int lanes = 1;
   while (!t.aligned && lanes < 2 * (t.pack - 1)) lanes *= 2;
-  plan.packs = packs <= (lanes > P::kFewPacks ? lanes : P::kFewPacks) ? 1 : t.many;
+  plan.packs = packs <= Max(lanes, P::kFewPacks) ? 1 : t.many;
   if (packs <= int64_t{32} * plan.packs) {
     plan.team = lanes;
     while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
@@ -189,8 +183,7 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
     plan->cluster = true;
     ShapeTeam(CeilDiv(packs, slices), t, plan);
     if (!FitStages(t, limits, plan)) continue;
-    plan->units = max_clusters(slices);
-    if (plan->units > rows) plan->units = rows;
+    plan->units = Min(max_clusters(slices), rows);
     if (plan->units > 0) return true;
   }
   return false;
@@ -214,8 +207,7 @@ inline bool PlanAnyRows(int64_t rows, int64_t cols, NormTraits t, const DeviceLi
           NormPolicy::kAnyRows, packs, t, limits, [](int) { return 0; }, plan)) {
     return false;
   }
-  const int64_t units = CeilDiv(rows, plan->teams());
-  if (plan->units > units) plan->units = units;
+  plan->units = Min(plan->units, CeilDiv(rows, plan->teams()));
   return true;
 }
 

@@ -94,8 +94,7 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   using P = RowPolicy;
   const int64_t least = limits.clusters ? P::kGridMinPacksBesideClusters : P::kGridMinPacks;
   if (!limits.cooperative || packs < least || rows * 2 > limits.multiprocessors) return 1;
-  const int64_t chunks = limits.multiprocessors / rows;
-  return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
+  return static_cast<int>(Min(limits.multiprocessors / rows, P::kMaxChunks));
 }
 
 // Of many rows in the registers of one block each: the packs of a thread that leave the fewest of
@@ -145,8 +144,7 @@ inline RowPlan GroupPlan(int64_t packs) {
 inline int ShiftedBlocks(int64_t packs, const RowTraits& t) {
   const int64_t most = int64_t{t.cluster_packs} * t.cluster_threads;
   const int64_t small = CeilDiv(packs, most / 2), large = CeilDiv(packs, most);
-  const int64_t blocks = small <= t.register_cluster ? small : large;
-  return static_cast<int>(blocks > t.register_cluster ? t.register_cluster : blocks);
+  return static_cast<int>(small <= t.register_cluster ? small : Min(large, t.register_cluster));
 }
 
 namespace internal {
@@ -182,12 +180,10 @@ struct RowTiers {
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
     int64_t taken = CeilDiv(warps, PacksOf(blocks));
     if (!Many(1)) {
-      const int64_t two_packs = CeilDiv(warps, 2), most = RowPolicy::kFewThreads / 32;
-      const int64_t wanted = two_packs < most ? two_packs : most;
-      if (taken < wanted) taken = wanted;
+      taken = Max(taken, Min(CeilDiv(warps, 2), RowPolicy::kFewThreads / 32));
     } else if (blocks == 1) {
       const int wanted = t.shifted ? t.block_packs : PacksPerThread(t.pack, packs);
-      const int64_t more = CeilDiv(warps, wanted < t.block_packs ? wanted : t.block_packs);
+      const int64_t more = CeilDiv(warps, Min(wanted, t.block_packs));
       if (more * 32 <= t.block_threads) taken = more;
     }
     plan.packs = static_cast<int>(CeilDiv(warps, taken));
@@ -205,10 +201,9 @@ struct RowTiers {
   // Shared memory of each of so many blocks of a cluster, where more clusters are to follow.
   int64_t ClusterBytes(int blocks) const {
     using P = RowPolicy;
-    const int64_t share = Share(blocks), room = limits.shared_per_block;
+    const int64_t share = Share(blocks);
     const bool two = t.is_double || (share > P::kSharedBytes && share <= P::kMostOfTwoBytes);
-    const int64_t wanted = two ? P::kSharedBytes : P::kClusterBytes;
-    return wanted < room ? wanted : room;
+    return Min(two ? P::kSharedBytes : P::kClusterBytes, limits.shared_per_block);
   }
   // In so many bytes of shared memory each, at most.
   RowPlan Shared(int blocks, int64_t most) const {
@@ -216,9 +211,7 @@ struct RowTiers {
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
     plan.threads = blocks > 1 ? RowPolicy::kClusterThreads : t.shared_threads;
-    const int64_t share = CeilDiv(packs, blocks),
-                  room = (most - t.scratch_bytes) / t.bytes_per_pack;
-    plan.kept = share < room ? share : room;
+    plan.kept = Min(CeilDiv(packs, blocks), (most - t.scratch_bytes) / t.bytes_per_pack);
     plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;
   }
@@ -246,8 +239,8 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   const internal::RowTiers tiers{rows, packs, t, limits};
   if (tiers.Fills(1)) {
     if (tiers.InRegisters(1)) return tiers.Block(1);
-    const int64_t room = limits.shared_per_block;  // 99 KB on sm_86, sm_89 and sm_120
-    const int64_t most = room < P::kSharedBytes ? room : P::kSharedBytes;
+    // A block has 99 KB on sm_86, sm_89 and sm_120.
+    const int64_t most = Min(limits.shared_per_block, P::kSharedBytes);
     if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1, most);
   }
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;

@@ -161,10 +161,9 @@ inline WholePlan ParkedPlan(const WholeProblem& p, int most, const DeviceLimits&
   if (most == 1 || p.packs <= one || grid) return {};
   int64_t blocks = CeilDiv(p.packs, ParkedPacksOf(p.pack) * kParkedThreads);
   if (few) {
-    const int64_t spread = LeastBlocks(most, [&](int64_t n) {
-      return p.rows * n * 2 > limits.multiprocessors || p.packs <= n * kFewPacks;
-    });
-    if (spread > blocks) blocks = spread;
+    blocks = Max(blocks, LeastBlocks(most, [&](int64_t n) {
+                   return p.rows * n * 2 > limits.multiprocessors || p.packs <= n * kFewPacks;
+                 }));
   }
   // Of 13 blocks no more clusters have room than of 16.
   if (blocks > 12 || blocks > most) blocks = most;
@@ -190,8 +189,7 @@ WholePlan ChooseWholePlan(const WholeProblem& p, const DeviceLimits& limits,
       if (p.packs > t.most || most_blocks(t.kernel) == 0) continue;
       return {t.kernel, static_cast<int>(CeilDiv(p.packs, 32 * t.packs) * 32)};
     }
-    int most = most_blocks(t.kernel);
-    if (most > t.most_blocks) most = t.most_blocks;
+    const auto most = static_cast<int>(Min(most_blocks(t.kernel), t.most_blocks));
     if (most == 1 || p.packs > most * t.most) continue;
     if (t.blocks == WholeBlocks::kTight) {
       return {t.kernel, t.threads, WideBlocks(p.packs, t.most, most)};

@@ -126,7 +126,7 @@ inline NormSmallPlan LayOutSmall(int64_t rows, int64_t cols, const DeviceLimits&
          rows * share <= limits.multiprocessors) {
     share *= 2;
   }
-  plan.cluster = split > share ? split : share;
+  plan.cluster = static_cast<int>(Max(split, share));
   plan.columns_split = split > 1;
   plan.rows_split = share > 1;
   plan.team = P::kThreads;

@@ -41,8 +41,7 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   lie.like_x = AreMultiplesOf16({AddressOf(a.x) - anchor, pad});
   lie.like_dy = AreMultiplesOf16({AddressOf(a.dy) - anchor});
   lie.like_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - anchor});
-  const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
-  lie.period = dense > x ? dense : x;
+  lie.period = static_cast<int>(Max(PeriodOf<T>(a.cols), PeriodOf<T>(a.x_stride)));
   return lie;
 }
 
@@ -194,8 +193,7 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   cudaError_t error = cudaSuccess;
   if (sums_first) {
     const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
-    const int64_t items = a.rows * plan.chunks;
-    error = Launch(NormBackwardSumsKernel<T, kCentre>, items < most ? items : most,
+    error = Launch(NormBackwardSumsKernel<T, kCentre>, Min(a.rows * plan.chunks, most),
                    NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
     if (error != cudaSuccess) return error;
   }
@@ -247,8 +245,7 @@ cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   NormColumnsPlan columns;
   if (ServesColumns(a) && PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
-    const int64_t units = CeilDiv(a.rows, columns.threads / columns.team);
-    if (columns.units > units) columns.units = units;
+    columns.units = Min(columns.units, CeilDiv(a.rows, columns.threads / columns.team));
     return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
   NormPlan plan;
@@ -272,8 +269,7 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
                        MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
   const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
-  const int64_t most = few > many ? few : many;
-  return static_cast<size_t>(most > exact ? most : exact);
+  return static_cast<size_t>(Max(Max(few, many), exact));
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
