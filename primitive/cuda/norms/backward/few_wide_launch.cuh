@@ -18,12 +18,6 @@ int64_t FewWorkspaceBytes(int64_t rows) {
   return kRecentre<T, kCentre> ? rows * static_cast<int64_t>(sizeof(ComputeType<T>)) : 0;
 }
 
-// Whether PlanFew's plan serves these pointers; every row is known to be aligned.
-template <class T>
-bool ServesFew(const NormBackward<T>& a) {
-  return a.dx != a.dy && a.dx != a.x && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
-}
-
 // Whether dweight is corrected afterwards by the rows' residuals.
 template <bool kCentre, class T>
 bool NeedsCorrection(const NormBackward<T>& a) {
@@ -74,12 +68,6 @@ cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
   });
   if (error != cudaSuccess) return error;
   return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
-}
-
-// Whether PlanSmall's plan serves these pointers.
-template <class T>
-bool ServesSmall(const NormBackward<T>& a) {
-  return a.dx != a.dy && a.dx != a.x;
 }
 
 template <bool kCentre, class T>

@@ -55,12 +55,6 @@ bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
 // Whether narrow rows of whole packs have a kernel of their own.
 template <class T>
 inline constexpr bool kHasNarrow = sizeof(T) <= 4;
-// Where they do, teams with one pack per thread are those of a few very wide rows, and the kernel
-// for rows of any kind serves them.
-template <class T>
-bool IsForAnyRows(const NormPlan& plan, bool from_output) {
-  return kHasNarrow<T> && !from_output && plan.packs == 1 && !plan.narrow;
-}
 
 template <class T>
 NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, const RowsLie& lie) {
@@ -90,12 +84,10 @@ NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits, const Dev
   });
 }
 
-inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
+// Bytes of workspace with rows' sums, where they are computed beforehand.
 template <class T, bool kCentre>
 int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
-  return plan.knows_sums()
-             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<T, kCentre>)))
-             : 0;
+  return plan.knows_sums() ? rows * plan.chunks * int64_t{sizeof(NormSums<T, kCentre>)} : 0;
 }
 
 // The launch of one of the kernels of teams, as planned.
@@ -216,7 +208,10 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  const bool packs = lie.aligned && !IsForAnyRows<T>(plan, a.from_output);
+  // Where narrow rows have a kernel of their own, teams with one pack per thread are those of a few
+  // very wide rows, and the kernel for rows of any kind serves them.
+  const bool any = kHasNarrow<T> && !a.from_output && plan.packs == 1 && !plan.narrow;
+  const bool packs = lie.aligned && !any;
   const TeamsLaunch<T, kCentre> launch{a, plan, grid, limits, stream};
   if (plan.narrow || plan.lean) {
     if constexpr (sizeof(T) <= 4) {
@@ -244,7 +239,7 @@ template <bool kCentre, class T>
 cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   NormColumnsPlan columns;
-  if (ServesColumns(a) && PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
+  if (PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
     columns.units = Min(columns.units, CeilDiv(a.rows, columns.threads / columns.team));
     return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
@@ -278,47 +273,48 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cudaStream_t stream,
                                void* workspace) {
+  using namespace internal;
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
   if (!a.dx) a.dsum = nullptr;  // what would be added to it
-  if (internal::WantsExact<kCentre>(a)) {
-    const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
+  if (WantsExact<kCentre>(a)) {
+    const cudaError_t error = LaunchExact<kCentre>(a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
     a.dweight = nullptr;
   }
   if (!(a.dx || a.dweight || a.dbias)) return cudaSuccess;
   if (!a.x) a.x = a.dy, a.x_stride = a.cols;  // dbias alone: what is read is not used
-  const auto lie = internal::HowRowsLie(a);
-  auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
+  const auto lie = HowRowsLie(a);
+  auto traits = BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
   const void* const bias = a.from_output ? a.bias : nullptr;  // else it is not read
   traits.tensors = a.dsum ? 3 : 2;
-  traits.lean = traits.lean && internal::AreMultiplesOf16(
-                                   {internal::AddressOf(a.weight), internal::AddressOf(bias)});
+  traits.lean = traits.lean && AreMultiplesOf16({AddressOf(a.weight), AddressOf(bias)});
   if (limits.multiprocessors == 0) {
-    return internal::LaunchAnyRows<kCentre>(a, traits, AnyRowsLimits(limits), stream, workspace);
+    return LaunchAnyRows<kCentre>(a, traits, AnyRowsLimits(limits), stream, workspace);
   }
+  const bool apart = a.dx != a.dy && a.dx != a.x;  // what is read is read again
+  const bool aligned = AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
   NormFewPlan few;
-  if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
-    return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
+  if (apart && aligned && PlanFew(a.rows, a.cols, traits, limits, &few)) {
+    return LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
   }
   NormSmallPlan small;
-  if (internal::ServesSmall(a) && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
-    return internal::LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
+  if (apart && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
+    return LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
   }
   NormColumnsPlan columns;
-  if (internal::ServesColumns(a) && PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
-    return internal::LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
+  if (PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
+    return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
   NormWidePlan wide;
-  if (internal::ServesWide(a, lie) &&
-      internal::PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
-    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
+  if (ServesWide(a, lie) && PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
+    const cudaError_t error = LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
-    const void* parts = static_cast<char*>(workspace) + internal::WidePartsAt<T, kCentre>(wide);
-    return internal::ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts),
-                                            wide.parts(), 1, limits, stream);
+    const void* parts = static_cast<char*>(workspace) + WidePartsAt<T, kCentre>(wide);
+    return ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts), wide.parts(), 1,
+                                  limits, stream);
   }
-  const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
-  return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+  const auto plan = PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
+  return LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }
 
 }  // namespace oneflow_lite::cuda

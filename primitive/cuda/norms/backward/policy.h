@@ -31,7 +31,7 @@ struct NormColumnsPlan {
 inline bool PlanColumns(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
                         NormColumnsPlan* plan) {
   using P = NormColumnsPolicy;
-  if (t.aligned || t.compute_bytes > 4 || cols > P::MaxCols(t.pack)) return false;
+  if (t.aligned || t.from_output || t.compute_bytes > 4 || cols > P::MaxCols(t.pack)) return false;
   const bool few = cols <= P::kFewLanes * P::kColumns;
   plan->team = few ? P::kFewLanes : static_cast<int>(CeilDiv(cols, 32 * P::kColumns) * 32);
   const int64_t teams = P::kThreads / plan->team, regions = few ? P::kThreads / 32 : teams;
