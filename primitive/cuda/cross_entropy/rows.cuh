@@ -26,8 +26,7 @@ struct CrossEntropyRows {
 
 struct CrossEntropyPolicy {
   static constexpr int kThreads = 256;
-  // The forward kernels: many small blocks, whose phases overlap. Of a read at 8192 x 32000 in
-  // bfloat16 0.885, with blocks of 256 threads 0.846, of 512 0.686.
+  // The forward kernels: many small blocks, whose phases overlap.
   static constexpr int kFoldThreads = 128;
   template <class T>
   static constexpr int kFoldBlocks = sizeof(T) == 8 ? 4 : 8;  // per SM

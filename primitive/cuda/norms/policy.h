@@ -66,8 +66,7 @@ constexpr int LeanKeptBytes(int pack, int packs, int kinds, int weight_bytes, bo
 }
 
 // Whether the lean kernel copies the gradient of a sum to shared memory like x and dy, else reads
-// it when dx is stored: registers of four packs a thread have no room for both ways (float32
-// layer_norm, 16384 x 5120: 244 us without, 274 with 12 bytes spilled).
+// it when dx is stored: registers of four packs a thread have no room for both ways.
 constexpr bool LeanCopiesSum(int packs, int element_bytes, int weight_bytes, bool from_output) {
   return packs < 4 || from_output || weight_bytes > element_bytes;
 }

@@ -22,8 +22,7 @@ struct RowPolicy {
   static constexpr int kGroupPacks = 8;      // per lane; up to 64 registers of values in half
 
   // Rows in the registers of blocks: at most 32 of 64 registers hold values (at 512 threads two
-  // blocks per SM, 128 KB of them in flight); see PacksPerThread. In a cluster blocks of 256
-  // threads: 0.967 of a copy at 131072 columns in half, 0.948 with 512.
+  // blocks per SM, 128 KB of them in flight); see PacksPerThread.
   static constexpr int kBlockPacks = 8;                // per thread, of 16 bytes each
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
@@ -41,8 +40,7 @@ struct RowPolicy {
   // no more have registers (docs/lab/29-wider-than-registers.md).
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
   static constexpr int64_t kMostOfTwoBytes = 256 << 10;
-  // Few rows that might have the whole grid: in wider clusters 16 x 262144 doubles take 54.8 us
-  // for 34.9.
+  // Of few rows that might have the whole grid.
   static constexpr int kFewClusterBlocks = 8;
 
   static constexpr int kGridThreads = 1024;
@@ -256,8 +254,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     const bool alone = rows * blocks <= limits.multiprocessors;
     if (t.shared_cluster > 1 && chunks == 1) {
       if (alone) return tiers.Shared(blocks, limits.shared_per_block);
-      // Of doubles the rest had better be read again by single blocks, too: softmax of 768 x 262144
-      // takes 1507 us so, in clusters 1572.
+      // Of doubles the rest had better be read again by single blocks, too.
       if (!t.is_double || tiers.Share(blocks) <= P::kSharedBytes) {
         return tiers.Shared(blocks, tiers.ClusterBytes(blocks));
       }

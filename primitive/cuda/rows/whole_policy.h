@@ -129,10 +129,7 @@ inline constexpr WholeRows kWholeRows[] = {
 // clang-format on
 
 // Blocks of a cluster for so many packs, `each` for one. A power of two, unless that leaves much
-// empty:
-//   16-bit columns   98304          151936           196608
-//                    8 blocks 0.99  16 blocks 0.87   16 blocks 0.97
-//                    6 blocks 0.98  10 blocks 0.99   12 blocks 0.99
+// empty (docs/lab/02-short-kernels-for-whole-rows.md).
 inline int WideBlocks(int64_t packs, int64_t each, int most) {
   const int blocks = LeastBlocks(most, [&](int64_t n) { return packs <= n * each; });
   if (blocks <= 8 && CeilDiv(packs, blocks) * 10 >= each * 7) return blocks;
