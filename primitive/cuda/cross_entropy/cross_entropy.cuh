@@ -328,12 +328,6 @@ __global__ void __launch_bounds__(kWarp* kMaxWarps)
       SumOverRows<int64_t>(rows, block, [&](int64_t row) { return target[row] != ignore_index; });
   if (threadIdx.x == 0) *weight = C(1) / static_cast<C>(counted);
 }
-template <class C>
-cudaError_t LaunchMeanWeight(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight,
-                             cudaStream_t stream) {
-  return Launch(MeanWeightKernel<C>, 1, kWarp * kMaxWarps, 0, stream, target, rows, ignore_index,
-                weight);
-}
 
 // *value = *weight times the sum of the losses; *weight as above, 1 where target is null.
 template <class T, class C>
@@ -351,12 +345,6 @@ __global__ void __launch_bounds__(kWarp* kMaxWarps)
   if (threadIdx.x != 0) return;
   *value = ConvertTo<T>(sum * each);
   *weight = each;
-}
-template <class T, class C>
-cudaError_t LaunchReduceLoss(const C* loss, const int64_t* target, int64_t rows,
-                             int64_t ignore_index, T* value, C* weight, cudaStream_t stream) {
-  return Launch(ReduceLossKernel<T, C>, 1, kWarp * kMaxWarps, 0, stream, loss, target, rows,
-                ignore_index, value, weight);
 }
 
 }  // namespace oneflow_lite::cuda

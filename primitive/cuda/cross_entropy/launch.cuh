@@ -47,12 +47,14 @@ struct CrossEntropyOf {
   }
   static cudaError_t Weight(int64_t rows, int64_t ignore_index, const int64_t* target, void* weight,
                             cudaStream_t stream) {
-    return LaunchMeanWeight(target, rows, ignore_index, static_cast<C*>(weight), stream);
+    return Launch(MeanWeightKernel<C>, 1, kWarp * kMaxWarps, 0, stream, target, rows, ignore_index,
+                  static_cast<C*>(weight));
   }
   static cudaError_t Reduce(int64_t rows, int64_t ignore_index, const void* loss,
                             const int64_t* target, void* value, void* weight, cudaStream_t stream) {
-    return LaunchReduceLoss(static_cast<const C*>(loss), target, rows, ignore_index,
-                            static_cast<T*>(value), static_cast<C*>(weight), stream);
+    return Launch(ReduceLossKernel<T, C>, 1, kWarp * kMaxWarps, 0, stream,
+                  static_cast<const C*>(loss), target, rows, ignore_index, static_cast<T*>(value),
+                  static_cast<C*>(weight));
   }
   static cudaError_t Scale(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
                            const Limits& limits, cudaStream_t stream) {
