@@ -80,12 +80,6 @@ inline size_t AxisScratch(const AxisTraits& t, const AxisShape& s, int threads, 
 
 namespace internal {
 
-constexpr int64_t PowerOfTwoFrom(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
 // A tile's row in memory, `bytes` wide or as wide as there are columns.
 inline int AxisLanes(int64_t row_packs, const AxisTraits& t, int bytes) {
   auto lanes = static_cast<int>(Min(bytes / t.pack_bytes, AxisPolicy::kMaxLanes));
@@ -113,7 +107,8 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   using P = AxisPolicy;
   const int64_t axis = plan->shape.axis;
   const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
-  int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
+  int64_t few = 1;
+  while (few * t.few < axis) few *= 2;
   if (few > unit && 2 * axis <= int64_t{3} * t.few * unit) few = unit;
   if (few <= unit) {
     // Where the device is not filled, more threads each.
