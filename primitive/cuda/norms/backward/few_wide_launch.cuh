@@ -12,12 +12,6 @@
 
 namespace oneflow_lite::cuda::internal {
 
-// Bytes of workspace that it needs.
-template <class T, bool kCentre>
-int64_t FewWorkspaceBytes(int64_t rows) {
-  return kRecentre<T, kCentre> ? rows * static_cast<int64_t>(sizeof(ComputeType<T>)) : 0;
-}
-
 // Whether dweight is corrected afterwards by the rows' residuals.
 template <bool kCentre, class T>
 bool NeedsCorrection(const NormBackward<T>& a) {

@@ -76,14 +76,6 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   return t;
 }
 
-template <class T, bool kCentre>
-NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits, const DeviceLimits& limits) {
-  return PlanNormBackward(rows, cols, traits, limits, [&](int blocks) {
-    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
-        blocks, NormPolicy::kThreads, limits);
-  });
-}
-
 // Bytes of workspace with rows' sums, where they are computed beforehand.
 template <class T, bool kCentre>
 int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
@@ -260,7 +252,7 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   using C = ComputeType<T>;
   const auto traits = internal::BackwardTraits<T>(kCentre, false, false, {});
   const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
-  const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
+  const int64_t few = kRecentre<T, kCentre> ? rows * int64_t{sizeof(C)} : 0;  // residuals
   const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
                        MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
   const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
@@ -313,7 +305,10 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
     return ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts), wide.parts(), 1,
                                   limits, stream);
   }
-  const auto plan = PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
+  const auto plan = PlanNormBackward(a.rows, a.cols, traits, limits, [&](int blocks) {
+    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
+        blocks, NormPolicy::kThreads, limits);
+  });
   return LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }
 

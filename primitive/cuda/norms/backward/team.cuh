@@ -226,14 +226,6 @@ class NormTeam {
     }
   }
 
-  // To be called before a cluster's first exchange, and once its last is over.
-  __device__ __forceinline__ void StartCluster() {
-    if (grid_.cluster) cluster_.Start(shared_);
-  }
-  __device__ __forceinline__ void FinishCluster() {
-    if (grid_.cluster) cluster_.Finish();
-  }
-
   // All threads of the team come here.
   __device__ __forceinline__ void Meet() const {
     if (grid_.team > kWarp) {
