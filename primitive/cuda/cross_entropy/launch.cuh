@@ -19,9 +19,6 @@ struct CrossEntropyOf {
         p.rows, p.classes,   p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
         target, p.row_stride};
   }
-  static size_t WorkspaceBytes(const Problem& p, const Limits& limits) {
-    return CrossEntropyWorkspaceBytes<T>(p.rows, p.classes, limits);
-  }
   static cudaError_t Forward(const Problem& p, const void* x, const int64_t* target, void* loss,
                              void* stats, void* workspace, const Limits& limits,
                              cudaStream_t stream) {
@@ -34,9 +31,6 @@ struct CrossEntropyOf {
     return LaunchCrossEntropyBackward(Rows(p, x, target), static_cast<const C*>(stats),
                                       static_cast<const C*>(dloss), dloss_stride,
                                       static_cast<T*>(dx), limits, stream);
-  }
-  static size_t InPlaceWorkspaceBytes(const Problem& p, const Limits& limits) {
-    return CrossEntropyInPlaceWorkspaceBytes<T>(p.rows, p.classes, limits);
   }
   static cudaError_t InPlace(const Problem& p, void* x, const int64_t* target, const void* scale,
                              void* loss, void* workspace, const Limits& limits,
@@ -61,9 +55,14 @@ struct CrossEntropyOf {
     return LaunchScaleRows(static_cast<T*>(x), rows, cols, static_cast<const C*>(factor), stride,
                            limits, stream);
   }
-  static constexpr CrossEntropyLaunchers kLaunchers = {
-      &WorkspaceBytes, &Forward, &Backward, &InPlaceWorkspaceBytes,
-      &InPlace,        &Weight,  &Reduce,   &Scale};
+  static constexpr CrossEntropyLaunchers kLaunchers = {&CrossEntropyWorkspaceBytes<T>,
+                                                       &Forward,
+                                                       &Backward,
+                                                       &CrossEntropyInPlaceWorkspaceBytes<T>,
+                                                       &InPlace,
+                                                       &Weight,
+                                                       &Reduce,
+                                                       &Scale};
 };
 
 }  // namespace oneflow_lite::cuda
