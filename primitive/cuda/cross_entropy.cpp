@@ -19,7 +19,7 @@ class CudaCrossEntropy final : public CrossEntropy {
  public:
   explicit CudaCrossEntropy(const cuda::CrossEntropyLaunchers& launchers) : launchers_(launchers) {}
   size_t WorkspaceBytes(const Stream& stream, const CrossEntropyShape& shape) const override {
-    return launchers_.workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
+    return launchers_.workspace_bytes(shape.rows, shape.classes, cuda::LimitsOf(stream));
   }
   Status Launch(Stream& stream, const CrossEntropyShape& shape, const void* x,
                 const int64_t* target, void* loss, void* stats, void* workspace) const override {
@@ -55,7 +55,7 @@ class CudaCrossEntropyInPlace final : public CrossEntropyInPlace {
   explicit CudaCrossEntropyInPlace(const cuda::CrossEntropyLaunchers& launchers)
       : launchers_(launchers) {}
   size_t WorkspaceBytes(const Stream& stream, const CrossEntropyShape& shape) const override {
-    return launchers_.in_place_workspace_bytes(ProblemOf(shape), cuda::LimitsOf(stream));
+    return launchers_.in_place_workspace_bytes(shape.rows, shape.classes, cuda::LimitsOf(stream));
   }
   Status Launch(Stream& stream, const CrossEntropyShape& shape, void* x, const int64_t* target,
                 const void* scale, void* loss, void* workspace) const override {

@@ -36,7 +36,7 @@ class CudaNorm final : public P {
 
   size_t WorkspaceBytes(const Stream& stream, const NormShape& shape) const override {
     const auto bytes = kBackward ? launchers_.backward_bytes : launchers_.forward_bytes;
-    return bytes(ProblemOf(shape), LimitsOf(stream));
+    return bytes(shape.rows, shape.cols, LimitsOf(stream));
   }
   Status Launch(Stream& stream, const NormShape& shape, const typename P::Args& a,
                 void* workspace) const override {

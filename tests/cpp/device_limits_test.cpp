@@ -140,7 +140,6 @@ cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bo
   t.pack = 16 / element_bytes;
   t.compute_bytes = element_bytes == 8 ? 8 : 4;
   t.weights = from_output ? 2 : 1;
-  t.few_weights = from_output ? 1 : 0;
   t.kinds = kinds;
   t.scratch_bytes = 4096;
   t.aligned = t.lines = aligned;

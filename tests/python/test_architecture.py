@@ -258,7 +258,7 @@ LONG_FUNCTIONS = {
     ("primitive/cuda/axis/stream.cuh", "AxisStreamKernel"): 61,
     ("primitive/cuda/norms/backward/few.cuh", "FewColumns"): 63,
     ("primitive/cuda/norms/backward/few.cuh", "FewRows"): 73,
-    ("primitive/cuda/norms/backward/lean.cuh", "Visit"): 75,
+    ("primitive/cuda/norms/backward/lean.cuh", "Visit"): 74,
     ("primitive/cuda/norms/backward/small.cuh", "SumColumns"): 65,
     ("tests/cpp/row_policy_test.cpp", "FusedPolicyTest.EveryPlanHoldsItsRow"): 69,
 }

@@ -80,16 +80,9 @@ inline size_t AxisScratch(const AxisTraits& t, const AxisShape& s, int threads, 
 
 namespace internal {
 
-constexpr int64_t PowerOfTwoFrom(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
 // A tile's row in memory, `bytes` wide or as wide as there are columns.
 inline int AxisLanes(int64_t row_packs, const AxisTraits& t, int bytes) {
-  int lanes = bytes / t.pack_bytes;
-  if (lanes > AxisPolicy::kMaxLanes) lanes = AxisPolicy::kMaxLanes;
+  auto lanes = static_cast<int>(Min(bytes / t.pack_bytes, AxisPolicy::kMaxLanes));
   while (lanes > row_packs) lanes /= 2;
   return lanes;
 }
@@ -114,7 +107,8 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   using P = AxisPolicy;
   const int64_t axis = plan->shape.axis;
   const int lanes = plan->shape.lanes, unit = 32 / lanes;  // lanes * unit is a warp
-  int64_t few = PowerOfTwoFrom(CeilDiv(axis, t.few));
+  int64_t few = 1;
+  while (few * t.few < axis) few *= 2;
   if (few > unit && 2 * axis <= int64_t{3} * t.few * unit) few = unit;
   if (few <= unit) {
     // Where the device is not filled, more threads each.
@@ -128,8 +122,7 @@ inline bool ChooseAxisSlab(AxisPlan* plan, const AxisTraits& t, const DeviceLimi
   }
   const auto try_blocks = [&](int blocks, int threads) {
     const int64_t wanted = CeilDiv(CeilDiv(axis, int64_t{blocks} * t.most), unit) * unit;
-    const int64_t least = P::kLeastThreads / lanes, most = threads / lanes;
-    const int64_t ways = wanted < least ? least : wanted < most ? wanted : most;
+    const int64_t ways = Max(P::kLeastThreads / lanes, Min(wanted, threads / lanes));
     return FitAxisSlab(plan, ways, blocks, t, limits);
   };
   int blocks = 1, threads = P::kThreads;
@@ -200,11 +193,11 @@ inline AxisPlan ChooseAxisPlan(int64_t outer, int64_t axis, int64_t inner, const
   plan.tiles = CeilDiv(s.columns, s.lanes);
   const int64_t worth = axis / (int64_t{s.ways} * P::kStreamPacks);  // blocks
   int64_t blocks = internal::AxisParts(plan.tiles, worth, limits);
-  if (!has_workspace && blocks > t.most_blocks) blocks = t.most_blocks;
   if (!has_workspace) {
+    blocks = Min(blocks, t.most_blocks);
     while ((blocks & (blocks - 1)) != 0) blocks &= blocks - 1;
   }
-  plan.blocks = blocks > 1 ? static_cast<int>(blocks) : 1;
+  plan.blocks = static_cast<int>(Max(blocks, 1));
   if (has_workspace && plan.blocks > 1) {
     plan.workspace = static_cast<size_t>(plan.blocks * s.columns * t.pack) * t.stat_bytes;
   }

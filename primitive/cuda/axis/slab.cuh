@@ -71,11 +71,7 @@ class AxisExchange {
   template <class Conclude>
   __device__ __forceinline__ void MergeBlock(Stat (&stat)[kColumns], Conclude conclude) {
     Put(stat);
-    MergeRows([&](int column) { return OwnOf(column); }, rows_,
-              [&](int column, int member, int, const Stat& merged) {
-                if (member == 0) result_[column] = conclude(merged);
-              });
-    Take(stat);
+    MergeMemory([&](int column) { return OwnOf(column); }, rows_, stat, conclude);
   }
   // The same over all blocks of the cluster. Once.
   template <class Conclude>
@@ -94,12 +90,9 @@ class AxisExchange {
     const auto incoming = [&](int column) {
       return [column, this](int row) { return incoming_[row * (columns_ + 1) + column]; };
     };
-    MergeRows(incoming, size, [&](int column, int member, int, const Stat& merged) {
-      if (member == 0) result_[column] = conclude(merged);
-    });
-    Take(stat);
+    MergeMemory(incoming, size, stat, conclude);
   }
-  // The same of rows in global memory: row r of a column is at(column)(r).
+  // The same of rows in memory: row r of a column is at(column)(r).
   template <class At, class Conclude>
   __device__ __forceinline__ void MergeMemory(At at, int rows, Stat (&stat)[kColumns],
                                               Conclude conclude) {
@@ -184,8 +177,6 @@ struct AxisThread {
   }
 };
 
-namespace internal {
-
 template <int kBytes>
 __device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) {
   if constexpr (kBytes == 16) {
@@ -198,8 +189,6 @@ __device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) 
                  : "memory");
   }
 }
-
-}  // namespace internal
 
 // A thread's packs.
 template <class A, int kHeld>
@@ -235,7 +224,7 @@ class AxisPart {
       for (int j = 0; j < shared_ && (kHeld + j) * stride_ < rest_; ++j) {
 #pragma unroll
         for (int i = 0; i < kInputs; ++i) {
-          internal::CopyPackAsync<sizeof(T) * N>(Slot(j, i), from[i]);
+          CopyPackAsync<sizeof(T) * N>(Slot(j, i), from[i]);
           from[i] += me.step;
         }
       }

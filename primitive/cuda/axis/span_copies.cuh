@@ -116,7 +116,7 @@ __device__ __forceinline__ void CopySegmentOut(T* p, const char* shared, int pas
   for (int w = threadIdx.x; w < words; w += blockDim.x) {
     const char* const at = from + w * kPackBytes;
     const Pack<T, N> pack =
-        shift == 0 ? PackOnChip<T, N>(at)
+        shift == 0 ? LoadApart<Pack<T, N>>(at, 1)
                    : ShiftedPackOnChip<T, N>(at, static_cast<unsigned>(shift * sizeof(T)));
     StoreAlignedPack<N>(p + head + w * N, pack);
   }
@@ -136,7 +136,7 @@ __device__ __forceinline__ void CopySegmentsOut(T* p, const char* shared, const 
     T* const to = p + segment * s.stride + (word - at);
     const char* const from = shared + word * static_cast<int>(sizeof(T));
     if (word >= at && word + N <= end) {
-      StoreAlignedPack<N>(to, PackOnChip<T, N>(from));
+      StoreAlignedPack<N>(to, LoadApart<Pack<T, N>>(from, 1));
     } else {
       for (int i = word < at ? at - word : 0; i < N && word + i < end; ++i) {
         to[i] = reinterpret_cast<const T*>(from)[i];

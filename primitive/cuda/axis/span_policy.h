@@ -138,10 +138,9 @@ inline bool FitAxisSpan(AxisSpanPlan* plan, bool alike, const AxisSpanTraits& t,
   const int width = s.slices * s.words;  // threads, with one way
   int64_t ways = 1;
   if (plan->kind != SpanKind::kHeld) {
-    const int64_t most = P::kThreads / width;
+    const int64_t most = Max(P::kThreads / width, 1);
     const int64_t turns = CeilDiv(longest * s.columns, s.turn);
-    ways = CeilDiv(turns, words ? P::kLeastTurns : P::kRows);
-    if (ways > most) ways = most > 1 ? most : 1;
+    ways = Min(CeilDiv(turns, words ? P::kLeastTurns : P::kRows), most);
     if (words && most < CeilDiv(turns, P::kTurns)) ways = CeilDiv(turns, P::kTurns);
   }
   s.ways = static_cast<int>(ways);
@@ -151,9 +150,8 @@ inline bool FitAxisSpan(AxisSpanPlan* plan, bool alike, const AxisSpanTraits& t,
   s.buffer_bytes = static_cast<int>(
       CeilDiv(elements * t.element_bytes + kSpanLineBytes + 16, kSpanLineBytes) * kSpanLineBytes);
   s.rows = part_rows / s.ways;
-  const int64_t wanted = CeilDiv(width * ways, 32) * 32;
   const int most_threads = s.parts > 1 ? MostSpanThreads(t) : P::kThreads;
-  plan->threads = static_cast<int>(wanted < most_threads ? wanted : most_threads);
+  plan->threads = static_cast<int>(Min(CeilDiv(width * ways, 32) * 32, most_threads));
   if (s.parts > 1 && width > plan->threads) return false;
   s.per_slice = 1.0f / static_cast<float>(s.ways * s.words);
   s.per_row = 1.0f / static_cast<float>(s.words);
@@ -182,15 +180,12 @@ inline int64_t ColumnsOfTile(const AxisSpan& s, int64_t slice, const AxisSpanTra
   if (whole && t.most_parts > 1 && !few) return s.inner;
   if (t.element_bytes == 4 && s.inner <= P::kReadColumns && slice > P::kHeldBytes) return s.inner;
   if (slice <= P::kTileBytes && !few) return s.inner;
-  int64_t columns = P::kTileBytes / (slice / s.inner);
-  const int64_t least = P::kRowBytes / t.element_bytes;
-  if (columns < least) columns = least;
+  int64_t columns = Max(P::kTileBytes / (slice / s.inner), P::kRowBytes / t.element_bytes);
   if (columns > P::kThreads) columns -= columns % P::kThreads;
   if (few) {
     const int64_t spread = CeilDiv(s.outer * s.inner, limits.multiprocessors);
     const int64_t narrowest = P::kLeastRowBytes / t.element_bytes;
-    const int64_t wanted = spread > narrowest ? spread : narrowest;
-    if (columns > wanted) columns = wanted;
+    columns = Min(columns, Max(spread, narrowest));
   }
   return columns;
 }
@@ -212,9 +207,8 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
   const int64_t bytes = int64_t{t.element_bytes} * t.inputs, slice = axis * inner * bytes;
   const int64_t columns = alike ? internal::ColumnsOfTile(s, slice, t, limits) : inner;
   if (slice <= P::kSpanBytes && columns >= inner) {
-    int64_t slices = P::kSpanBytes / slice;
     const int64_t most = CeilDiv(outer, int64_t{P::kBlocks} * limits.multiprocessors);
-    if (slices > most) slices = most;
+    int64_t slices = Min(P::kSpanBytes / slice, most);
     // Threads of several whole turns of a block, or as many as have one for every so many rows.
     if (axis > t.held && t.word > 1) {
       const int turn = internal::TurnOfSpan(s, t);
@@ -222,8 +216,7 @@ inline bool ChooseAxisSpan(AxisSpanPlan* plan, int64_t outer, int64_t axis, int6
       const int64_t turns = slices * threads / P::kThreads;
       if (turns > 0 && turns * P::kThreads >= threads) slices = turns * P::kThreads / threads;
     } else if (axis > P::kRows) {
-      const int64_t wide = P::kThreads / (CeilDiv(axis, P::kRows) * inner);
-      if (slices > wide) slices = wide > 1 ? wide : 1;
+      slices = Min(slices, Max(P::kThreads / (CeilDiv(axis, P::kRows) * inner), 1));
     } else if (const int64_t turns = slices * inner / P::kThreads;
                turns > 1 && turns * P::kThreads >= inner) {
       slices = turns * P::kThreads / inner;

@@ -56,7 +56,7 @@ class CrossEntropyForward : public CrossEntropyOp<ofl_cross_entropy_args> {
     CheckNumber(call, "stats", a_.stats);
   }
   size_t WorkspaceBytes(const DeviceLimits& limits) const {
-    return launchers_->workspace_bytes(problem_, limits);
+    return launchers_->workspace_bytes(problem_.rows, problem_.classes, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
     return launchers_->forward(problem_, a_.x, a_.target, a_.loss, a_.stats, a_.workspace, limits,
@@ -96,7 +96,7 @@ class CrossEntropyInPlace : public CrossEntropyOp<ofl_cross_entropy_in_place_arg
     CheckNumber(call, "loss", a_.loss);
   }
   size_t WorkspaceBytes(const DeviceLimits& limits) const {
-    return launchers_->in_place_workspace_bytes(problem_, limits);
+    return launchers_->in_place_workspace_bytes(problem_.rows, problem_.classes, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
     return launchers_->in_place(problem_, a_.x, a_.target, a_.scale, a_.loss, a_.workspace, limits,

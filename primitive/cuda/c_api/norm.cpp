@@ -67,7 +67,7 @@ class NormForwardOp {
     norm_.RefuseOfRmsNorm(call, "mean", a_.mean);
   }
   size_t WorkspaceBytes(const DeviceLimits& limits) const {
-    return norm_.launchers->forward_bytes(norm_.problem, limits);
+    return norm_.launchers->forward_bytes(a_.rows, a_.cols, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
     if (a_.cols == 0) return LaunchOfNothing(stream);
@@ -117,7 +117,7 @@ class NormBackwardOp {
     norm_.RefuseOfRmsNorm(call, "dbias", a_.dbias);
   }
   size_t WorkspaceBytes(const DeviceLimits& limits) const {
-    return norm_.launchers->backward_bytes(norm_.problem, limits);
+    return norm_.launchers->backward_bytes(a_.rows, a_.cols, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
     if (a_.rows == 0) return LaunchOfNothing(stream);

@@ -23,5 +23,7 @@ inline constexpr int kFirstWithClusters = 90;  // of the architectures
 inline constexpr int kReservedSharedBytes = 1024;
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 }  // namespace oneflow_lite::cuda

@@ -95,9 +95,7 @@ class LaunchConfig {
   cudaLaunchAttribute attributes_[2] = {};
 };
 
-inline unsigned GridOf(int64_t blocks) {
-  return static_cast<unsigned>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
-}
+inline unsigned GridOf(int64_t blocks) { return static_cast<unsigned>(Min(blocks, kMaxBlocks)); }
 template <class... Params, class... Args>
 cudaError_t LaunchAs(LaunchKind kind, void (*kernel)(Params...), int64_t blocks, int threads,
                      size_t shared, cudaStream_t stream, const Args&... args) {
@@ -133,6 +131,15 @@ namespace internal {
 template <auto kernel>
 cudaError_t AllowLargeClusters() {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+}
+
+// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
+// in front of it has ended, on devices that can do that: those that have clusters.
+template <class... Params, class... Args>
+cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
+                        int threads, cudaStream_t stream, const Args&... args) {
+  const LaunchConfig config({1, false, limits.clusters}, blocks, threads, 0, stream);
+  return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
 }
 
 // Asks the driver how many clusters of so many blocks of the kernel the device holds at once. 0
@@ -183,20 +190,7 @@ int MaxClusters(int blocks, int threads, const DeviceLimits& limits) {
   if (AllowAllShared<kernel>(limits) != cudaSuccess) cudaGetLastError();  // then none will fit
   const size_t shared = static_cast<size_t>(limits.shared_per_block) / 4 * 3;
   const int clusters = KnownClusters<kernel>(blocks, threads, shared, limits);
-  const int most = limits.multiprocessors / blocks;
-  return clusters < most ? clusters : most;
+  return static_cast<int>(Min(clusters, limits.multiprocessors / blocks));
 }
 
-namespace internal {
-
-// A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
-// in front of it has ended, on devices that can do that: those that have clusters.
-template <class... Params, class... Args>
-cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
-                        int threads, cudaStream_t stream, const Args&... args) {
-  const LaunchConfig config({1, false, limits.clusters}, blocks, threads, 0, stream);
-  return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
-}
-
-}  // namespace internal
 }  // namespace oneflow_lite::cuda

@@ -52,16 +52,6 @@ __device__ __forceinline__ void StoreApart(void* at, int step, const T& value) {
   for (int i = 0; i < kWords; ++i) static_cast<uint4*>(at)[i * step] = words[i];
 }
 
-// The pack that is the word at `at`.
-template <class T, int N>
-__device__ __forceinline__ Pack<T, N> PackOnChip(const char* at) {
-  static_assert(N * sizeof(T) == kPackBytes, "a pack is a word");
-  Pack<T, N> pack;
-  const uint4 word = *reinterpret_cast<const uint4*>(at);
-  memcpy(&pack, &word, sizeof(pack));
-  return pack;
-}
-
 // The pack that begins `past` < 16 bytes behind the word at `at`; the next word is read as well.
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> ShiftedPackOnChip(const char* at, unsigned past) {

@@ -24,8 +24,6 @@
 
 namespace oneflow_lite::cuda {
 
-namespace internal {
-
 template <int kUnroll, class T, int N>
 __device__ __forceinline__ void LoadTurn(const T* x, const RowSpan<N>& span, int64_t p,
                                          int64_t last, int size,
@@ -63,8 +61,6 @@ __device__ __forceinline__ void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll]
   }
 }
 
-}  // namespace internal
-
 // The packs [first, last) of a row, and its extras where with_extras, folded by `size` threads. The
 // packs begin at x's own boundaries. The next turn's packs are asked for before this turn's are
 // looked at; the single columns first of all, so that nobody waits for them in the end. What is not
@@ -79,16 +75,16 @@ __device__ __forceinline__ CrossEntropyPartial<ComputeType<T>> FoldRow(
   const C extra = rank < extras ? ConvertTo<C>(x[span.Column(rank)]) : MinusInfinity<C>();
   CrossEntropyPartial<C> part;
   StowedPack<T, N> turn[kUnroll], next[kUnroll];
-  internal::LoadTurn(x, span, first + rank, last, size, turn);
+  LoadTurn(x, span, first + rank, last, size, turn);
   if (!wanted()) return part;
   const int64_t step = int64_t{2 * kUnroll} * size;
   for (int64_t p = first + rank; p < last; p += step) {
     const int64_t after = p + step / 2;
-    internal::LoadTurn(x, span, after, last, size, next);
-    internal::FoldTurn(turn, p, last, size, smooth, anchor, part);
+    LoadTurn(x, span, after, last, size, next);
+    FoldTurn(turn, p, last, size, smooth, anchor, part);
     if (after >= last) break;
-    internal::LoadTurn(x, span, p + step, last, size, turn);
-    internal::FoldTurn(next, after, last, size, smooth, anchor, part);
+    LoadTurn(x, span, p + step, last, size, turn);
+    FoldTurn(next, after, last, size, smooth, anchor, part);
   }
   for (int e = rank; e < extras; e += size) {
     const C v = e == rank ? extra : ConvertTo<C>(x[span.Column(e)]);
@@ -303,8 +299,6 @@ size_t CrossEntropyInPlaceWorkspaceBytes(int64_t rows, int64_t classes,
 // What makes one loss of the losses of all rows: one block each, meant for as many rows as it reads
 // quickly.
 
-namespace internal {
-
 // The sum over rows of f(row) by the threads of a block; f is called for several rows at once, so
 // that it is waited for once.
 template <class S, class F>
@@ -324,23 +318,15 @@ __device__ __forceinline__ S SumOverRows(int64_t rows, Block& block, const F& f)
   return block.Reduce(sum, Plus{}, S(0));
 }
 
-}  // namespace internal
-
 // 1 over the number of targets that are not ignored.
 template <class C>
 __global__ void __launch_bounds__(kWarp* kMaxWarps)
     MeanWeightKernel(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight) {
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
-  const auto counted = internal::SumOverRows<int64_t>(
-      rows, block, [&](int64_t row) { return target[row] != ignore_index; });
+  const auto counted =
+      SumOverRows<int64_t>(rows, block, [&](int64_t row) { return target[row] != ignore_index; });
   if (threadIdx.x == 0) *weight = C(1) / static_cast<C>(counted);
-}
-template <class C>
-cudaError_t LaunchMeanWeight(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight,
-                             cudaStream_t stream) {
-  return Launch(MeanWeightKernel<C>, 1, kWarp * kMaxWarps, 0, stream, target, rows, ignore_index,
-                weight);
 }
 
 // *value = *weight times the sum of the losses; *weight as above, 1 where target is null.
@@ -350,21 +336,15 @@ __global__ void __launch_bounds__(kWarp* kMaxWarps)
                      T* value, C* weight) {
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
-  const C sum = internal::SumOverRows<C>(rows, block, [&](int64_t row) { return loss[row]; });
+  const C sum = SumOverRows<C>(rows, block, [&](int64_t row) { return loss[row]; });
   C each = 1;
   if (target) {
-    each /= static_cast<C>(internal::SumOverRows<int64_t>(
+    each /= static_cast<C>(SumOverRows<int64_t>(
         rows, block, [&](int64_t row) { return target[row] != ignore_index; }));
   }
   if (threadIdx.x != 0) return;
   *value = ConvertTo<T>(sum * each);
   *weight = each;
-}
-template <class T, class C>
-cudaError_t LaunchReduceLoss(const C* loss, const int64_t* target, int64_t rows,
-                             int64_t ignore_index, T* value, C* weight, cudaStream_t stream) {
-  return Launch(ReduceLossKernel<T, C>, 1, kWarp * kMaxWarps, 0, stream, loss, target, rows,
-                ignore_index, value, weight);
 }
 
 }  // namespace oneflow_lite::cuda

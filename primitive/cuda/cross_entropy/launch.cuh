@@ -19,9 +19,6 @@ struct CrossEntropyOf {
         p.rows, p.classes,   p.ignore_index, static_cast<C>(p.smoothing), static_cast<const T*>(x),
         target, p.row_stride};
   }
-  static size_t WorkspaceBytes(const Problem& p, const Limits& limits) {
-    return CrossEntropyWorkspaceBytes<T>(p.rows, p.classes, limits);
-  }
   static cudaError_t Forward(const Problem& p, const void* x, const int64_t* target, void* loss,
                              void* stats, void* workspace, const Limits& limits,
                              cudaStream_t stream) {
@@ -35,9 +32,6 @@ struct CrossEntropyOf {
                                       static_cast<const C*>(dloss), dloss_stride,
                                       static_cast<T*>(dx), limits, stream);
   }
-  static size_t InPlaceWorkspaceBytes(const Problem& p, const Limits& limits) {
-    return CrossEntropyInPlaceWorkspaceBytes<T>(p.rows, p.classes, limits);
-  }
   static cudaError_t InPlace(const Problem& p, void* x, const int64_t* target, const void* scale,
                              void* loss, void* workspace, const Limits& limits,
                              cudaStream_t stream) {
@@ -47,21 +41,28 @@ struct CrossEntropyOf {
   }
   static cudaError_t Weight(int64_t rows, int64_t ignore_index, const int64_t* target, void* weight,
                             cudaStream_t stream) {
-    return LaunchMeanWeight(target, rows, ignore_index, static_cast<C*>(weight), stream);
+    return Launch(MeanWeightKernel<C>, 1, kWarp * kMaxWarps, 0, stream, target, rows, ignore_index,
+                  static_cast<C*>(weight));
   }
   static cudaError_t Reduce(int64_t rows, int64_t ignore_index, const void* loss,
                             const int64_t* target, void* value, void* weight, cudaStream_t stream) {
-    return LaunchReduceLoss(static_cast<const C*>(loss), target, rows, ignore_index,
-                            static_cast<T*>(value), static_cast<C*>(weight), stream);
+    return Launch(ReduceLossKernel<T, C>, 1, kWarp * kMaxWarps, 0, stream,
+                  static_cast<const C*>(loss), target, rows, ignore_index, static_cast<T*>(value),
+                  static_cast<C*>(weight));
   }
   static cudaError_t Scale(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
                            const Limits& limits, cudaStream_t stream) {
     return LaunchScaleRows(static_cast<T*>(x), rows, cols, static_cast<const C*>(factor), stride,
                            limits, stream);
   }
-  static constexpr CrossEntropyLaunchers kLaunchers = {
-      &WorkspaceBytes, &Forward, &Backward, &InPlaceWorkspaceBytes,
-      &InPlace,        &Weight,  &Reduce,   &Scale};
+  static constexpr CrossEntropyLaunchers kLaunchers = {&CrossEntropyWorkspaceBytes<T>,
+                                                       &Forward,
+                                                       &Backward,
+                                                       &CrossEntropyInPlaceWorkspaceBytes<T>,
+                                                       &InPlace,
+                                                       &Weight,
+                                                       &Reduce,
+                                                       &Scale};
 };
 
 }  // namespace oneflow_lite::cuda

@@ -15,14 +15,14 @@ struct CrossEntropyProblem {
 };
 
 struct CrossEntropyLaunchers {
-  size_t (*workspace_bytes)(const CrossEntropyProblem&, const DeviceLimits&);
+  size_t (*workspace_bytes)(int64_t rows, int64_t classes, const DeviceLimits&);
   cudaError_t (*forward)(const CrossEntropyProblem&, const void* x, const int64_t* target,
                          void* loss, void* stats, void* workspace, const DeviceLimits&,
                          cudaStream_t);
   cudaError_t (*backward)(const CrossEntropyProblem&, const void* x, const int64_t* target,
                           const void* stats, const void* dloss, int64_t dloss_stride, void* dx,
                           const DeviceLimits&, cudaStream_t);
-  size_t (*in_place_workspace_bytes)(const CrossEntropyProblem&, const DeviceLimits&);
+  size_t (*in_place_workspace_bytes)(int64_t rows, int64_t classes, const DeviceLimits&);
   cudaError_t (*in_place)(const CrossEntropyProblem&, void* x, const int64_t* target,
                           const void* scale, void* loss, void* workspace, const DeviceLimits&,
                           cudaStream_t);

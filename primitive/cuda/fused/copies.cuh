@@ -7,8 +7,6 @@
 
 #include <stdint.h>
 
-#include "primitive/cuda/chip/async_copy.cuh"
-#include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/fused/plan.h"
 
 namespace oneflow_lite::cuda {

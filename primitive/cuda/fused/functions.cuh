@@ -2,9 +2,7 @@
 //
 // Functions that a fused expression may call. Those of whole packs share reciprocals between 16-bit
 // elements: a multiprocessor computes 16 exponentials or reciprocals a cycle, and softmax's own
-// ones take most of that. Time over the bare softmax of gelu, x / (1 + exp(-1.702 x)), in half,
-// with a reciprocal for each element and one for four: 4096 columns 1.10, 1.01; 16384 1.16, 1.05;
-// 65536 1.25, 1.10.
+// ones take most of that (docs/lab/26-fused-activations.md).
 #pragma once
 
 #include "primitive/cuda/softmax/math.cuh"
@@ -13,8 +11,7 @@ namespace oneflow_lite::cuda {
 
 // a / b and the square root. In float32 by the hardware, off by 2 units in the last place at most,
 // infinities, NaN and subnormal numbers included: as IEEE has them they take ten instructions and a
-// branch for each element. A divisor that is the same for all elements has one reciprocal for all:
-// softmax of x / s in half at 4096 columns 1.00, before 1.04, at 65536 0.98, 1.15.
+// branch for each element. A divisor that is the same for all elements has one reciprocal for all.
 __device__ __forceinline__ float FullRangeQuotient(float a, float b) {
   // Numbers whose reciprocals the hardware has: normal ones with normal reciprocals.
   const float size = fabsf(b);

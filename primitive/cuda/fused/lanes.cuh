@@ -33,9 +33,7 @@ struct WholeLanes : PacksOfThread<N, kPacks, kFull, kLanes_, 1> {
 
 // The same of an odd row, whose columns outside packs are dealt out one by one. There are kLanes *
 // (kPacks - 1) packs at least. N: a pack of 16 bytes, or a smaller one. kCopied: operands are read
-// from their copies, else in words of two elements where there are many: 49152 x 1001 of half, a
-// row of bias, 1.03 of the bare softmax's time, 1.06 element by element, but 49152 x 129 1.05 and
-// 1.03.
+// from their copies, else in words of two elements where there are many.
 template <int N_, int kLanes_, int kPacks_, bool kCopied_>
 struct OddLanes {
   static constexpr int N = N_, kLanes = kLanes_, kPacks = kPacks_;

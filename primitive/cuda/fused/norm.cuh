@@ -13,7 +13,6 @@ template <bool kCentre, class Load, class Store>
 class HeldRow<NormRow<kCentre, Load, Store>> {
   using Base = NormRow<kCentre, Load, Store>;
   using C = typename Base::C;
-  using T = typename Base::Output;
 
  public:
   using Part = NormPart<C>;

@@ -110,7 +110,6 @@ inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits&
 
 // `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do, by
 // what is left of them (PlanHeldRows), but without operands in registers, which would be spilled.
-// Few rows take 1 to 3 us more because of the copies.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
                         const DeviceLimits& limits, OddPlan* plan) {
   using P = FusedOddPolicy;

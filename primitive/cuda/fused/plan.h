@@ -66,8 +66,8 @@ struct HeldPlan {
   }
   // Of all rows, of which each works on so many at once; of odd ones every alike'th lies alike.
   int64_t Clusters(int64_t row_count, int alike) const {
-    const int64_t together = int64_t{alike} * rows, rest = row_count % together;
-    return row_count / together * alike + (rest < alike ? rest : alike);
+    const int64_t together = int64_t{alike} * rows;
+    return row_count / together * alike + Min(row_count % together, alike);
   }
   // A barrier, and what the warps exchange.
   int ExchangedBytes() const { return 16 + part_bytes * rows * blocks * threads / 32; }
@@ -76,10 +76,9 @@ struct HeldPlan {
 // Blocks of the fewest threads with so many packs each.
 inline void ShareOut(int64_t packs, int blocks, int each, HeldPlan* plan) {
   plan->blocks = blocks;
-  const int64_t shared_out = int64_t{blocks} * each * 32;
-  plan->threads = static_cast<int>((packs + shared_out - 1) / shared_out) * 32;
+  plan->threads = static_cast<int>(CeilDiv(packs, int64_t{blocks} * each * 32)) * 32;
   const int64_t size = int64_t{blocks} * plan->threads;
-  plan->packs = static_cast<int>((packs + size - 1) / size);
+  plan->packs = static_cast<int>(CeilDiv(packs, size));
   plan->full = size * plan->packs == packs;
 }
 

@@ -39,8 +39,7 @@ struct FusedPolicy {
 };
 
 // Packs of a row that plan->lanes lanes share. `extra_bytes` are those of a lane's elements outside
-// packs, and of their operands. Time over the bare op in half, with 5 blocks and with 6, of 1000
-// columns: layer_norm with weights and a row 1.03, 1.16.
+// packs, and of their operands.
 inline void PlanLanes(int64_t packs, const HeldTraits& t, int extra_bytes,
                       const DeviceLimits& limits, HeldPlan* plan) {
   using P = FusedPolicy;
@@ -53,12 +52,11 @@ inline void PlanLanes(int64_t packs, const HeldTraits& t, int extra_bytes,
   const int others = t.is_norm ? P::kNormRegisters : P::kLaneRegisters;
   const int registers =
       (plan->stays ? P::kStayingRegisters : others) + (plan->packs * bytes + extra_bytes) / 4;
-  plan->resident = P::kBlockRegisters / registers;
-  if (plan->resident > P::kMostLaneBlocks) plan->resident = P::kMostLaneBlocks;
+  int64_t resident = Min(P::kBlockRegisters / registers, P::kMostLaneBlocks);
   const int room =
       limits.shared_per_multiprocessor / (plan->SharedBytes(operands) + kReservedSharedBytes);
-  if (plan->stays && plan->resident > room) plan->resident = room;
-  if (plan->resident < 1) plan->resident = 1;
+  if (plan->stays) resident = Min(resident, room);
+  plan->resident = static_cast<int>(Max(resident, 1));
 }
 inline int LanesOf(int64_t packs, bool is_double) {
   using P = FusedPolicy;

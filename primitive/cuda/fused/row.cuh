@@ -103,8 +103,6 @@ __device__ __forceinline__ Pack<T, N> LoadCommon(const T* p) {
   return LoadEach<N>(p);
 }
 
-namespace internal {
-
 template <class Value>
 struct ComputedValue {
   Value computed;
@@ -114,8 +112,6 @@ struct WaitingInputs {
   StowedPack<Element, N> input[kInputs];
   int64_t col;
 };
-
-}  // namespace internal
 
 template <class Base, class Elements, bool kAgain>
 struct FusedRow {
@@ -129,12 +125,10 @@ struct FusedRow {
   Elements elements;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
+  using Raw = RawPacks<Element, kInputs, N>;
   template <int N>
-  struct Value : std::conditional_t<kAgain, internal::WaitingInputs<Element, N, kInputs>,
-                                    internal::ComputedValue<typename Base::template Value<N>>> {};
+  struct Value : std::conditional_t<kAgain, WaitingInputs<Element, N, kInputs>,
+                                    ComputedValue<typename Base::template Value<N>>> {};
   struct Total {
     typename Base::Total base;
     typename Elements::Constants constants;

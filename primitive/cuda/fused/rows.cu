@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/launch.cuh"
 #include "primitive/cuda/fused/copies.cuh"
 #include "primitive/cuda/fused/rows_launch.h"

@@ -161,8 +161,8 @@ struct HeldInputs {
                                         constants);
   }
   // Pack by pack, or operands of many would be read early, and spilled. Where there are no
-  // operands to wait for, values of many would be computed early, and spilled: half softmax of x s
-  // at 16384 columns 1.02 of the bare op's time for 1.07, 131072 1.00 for 1.09.
+  // operands to wait for, values of many would be computed early, and spilled
+  // (docs/lab/24-fused-loads-details.md).
   template <bool kLast = false, class F>
   __device__ __forceinline__ void Each(F&& f) {
 #pragma unroll

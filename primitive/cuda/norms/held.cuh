@@ -291,8 +291,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     return y;
   }
   // StorePacks with weights, and maybe biases, of W that lie alike; false: they do not, or there is
-  // no weight. (Loaded element by element, weights of float32 took half rows of 50257 columns to
-  // 271 us, for 127 with weights of half.)
+  // no weight.
   template <class W, int kPacks>
   __device__ __forceinline__ bool StoreWith(int64_t row, int64_t col, int count,
                                             const Value<kPack> (&value)[kPacks],

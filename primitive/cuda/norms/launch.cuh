@@ -50,12 +50,7 @@ cudaError_t LaunchNormBackwardOf(const NormProblem& p, const NormBackwardPointer
 
 template <class T, bool kCentre>
 constexpr NormLaunchers MakeNormLaunchers() {
-  return {[](const NormProblem& p, const DeviceLimits& limits) {
-            return NormWorkspaceBytes<T, kCentre>(p.rows, p.cols, limits);
-          },
-          [](const NormProblem& p, const DeviceLimits& limits) {
-            return NormBackwardWorkspaceBytes<T, kCentre>(p.rows, p.cols, limits);
-          },
+  return {&NormWorkspaceBytes<T, kCentre>, &NormBackwardWorkspaceBytes<T, kCentre>,
           &LaunchNormOf<T, kCentre>, &LaunchNormBackwardOf<T, kCentre>};
 }
 

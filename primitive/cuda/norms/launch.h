@@ -27,8 +27,8 @@ struct NormBackwardPointers {
 
 // One element type's launchers of one norm.
 struct NormLaunchers {
-  size_t (*forward_bytes)(const NormProblem &, const DeviceLimits &);
-  size_t (*backward_bytes)(const NormProblem &, const DeviceLimits &);
+  size_t (*forward_bytes)(int64_t rows, int64_t cols, const DeviceLimits &);
+  size_t (*backward_bytes)(int64_t rows, int64_t cols, const DeviceLimits &);
   cudaError_t (*forward)(const NormProblem &, const NormForwardPointers &, void *workspace,
                          const DeviceLimits &, cudaStream_t);
   cudaError_t (*backward)(const NormProblem &, const NormBackwardPointers &, void *workspace,

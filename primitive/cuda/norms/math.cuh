@@ -63,6 +63,8 @@ struct NormBackward {
   void* dweight = nullptr;
   void* dbias = nullptr;
 
+  // Packs follow its boundaries of 16 bytes.
+  __host__ __device__ const T* anchor() const { return dx ? dx : dy; }
   // Whether anything depends on the sums over a row. kCentre: layer_norm.
   template <bool kCentre>
   bool needs_sums() const {
@@ -154,13 +156,6 @@ __device__ __forceinline__ double Centred(double v, double mean) { return __dsub
 
 __device__ __forceinline__ float Quotient(float a, float b) { return __fdividef(a, b); }
 __device__ __forceinline__ double Quotient(double a, double b) { return a / b; }
-
-// Of what is neither tiny nor huge: ClampWeight's.
-__device__ __forceinline__ float Reciprocal(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
 
 __device__ __forceinline__ float ReciprocalRoot(float x) { return rsqrtf(x); }
 __device__ __forceinline__ double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }

@@ -69,8 +69,7 @@ struct NormTraits {
   int compute_bytes = 4;  // size of the compute type
   int weight_bytes = 4;   // size of the type of weight and bias
   int tensors = 2;        // that are read: x, dy and maybe a gradient of the sum
-  int weights = 0;        // weights and biases kept in shared memory ...
-  int few_weights = 0;    // ... with a single pack per thread
+  int weights = 0;        // weights and biases in shared memory: with one pack a thread one fewer
   int kinds = 0;          // gradients that gather per column: of weight and bias, or weight alone
   int scratch_bytes = 0;  // shared memory needed besides
   bool aligned = false;   // every row of every tensor starts at a multiple of 16 bytes
@@ -114,20 +113,18 @@ inline bool FitStages(const NormTraits& t, const DeviceLimits& limits, NormPlan*
   plan->packed_weight = t.packs_weight && plan->packs == 4;
   const int64_t fixed =
       t.scratch_bytes +
-      (plan->packed_weight ? slots * 16 : kept * (plan->packs > 1 ? t.weights : t.few_weights));
+      (plan->packed_weight ? slots * 16 : kept * (plan->packs > 1 ? t.weights : t.weights - 1));
   // Bulk copies keep to the lines of memory; otherwise a row that is not aligned may have a word of
   // 16 bytes more than packs.
   plan->slack = plan->team > 32 ? (t.lines ? 0 : 128) : (t.aligned ? 0 : 16);
   const int64_t stage = 2 * (slots * 16 + int64_t{plan->teams()} * plan->slack);
-  int64_t stages = (limits.shared_per_block - fixed) / stage;
-  if (stages > most) stages = most;
+  const int64_t stages = Min((limits.shared_per_block - fixed) / stage, most);
   plan->stages = static_cast<int>(stages);
-  plan->shared = fixed + stages * stage;
   // In the end, the same memory adds up the teams' gradients.
   const int64_t regions = plan->team < 32 ? plan->threads / 32 : plan->teams();
   const int64_t extras = t.aligned ? 0 : 2 * (t.pack - 1) * regions;
   const int64_t parts = t.scratch_bytes + t.kinds * (kept + extras * t.compute_bytes);
-  if (parts > plan->shared) plan->shared = parts;
+  plan->shared = Max(fixed + stages * stage, parts);
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
 
@@ -155,11 +152,10 @@ inline void ShapeTeam(int64_t packs, const NormTraits& t, NormPlan* plan) {
 inline void FillDevice(int64_t rows, const DeviceLimits& limits, NormPlan* plan) {
   const int64_t teams = CeilDiv(rows, limits.multiprocessors);
   if (teams < plan->teams()) {
-    const int64_t whole = plan->team > 32 ? plan->team : 32;
+    const int64_t whole = Max(plan->team, 32);
     plan->threads = static_cast<int>(CeilDiv(teams * plan->team, whole) * whole);
   }
-  plan->units = CeilDiv(rows, plan->teams());
-  if (plan->units > limits.multiprocessors) plan->units = limits.multiprocessors;
+  plan->units = Min(CeilDiv(rows, plan->teams()), limits.multiprocessors);
 }
 
 }  // namespace oneflow_lite::cuda

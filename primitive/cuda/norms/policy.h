@@ -24,11 +24,8 @@ namespace oneflow_lite::cuda {
 struct NarrowShape {
   int threads, blocks;
 };
-// kinds: of gradients per column. One pack is for rms_norm (half at 49152 x 256 24 us, two 25);
-// layer_norm has 27 us with one, 25 with two. Without spilling; half layer_norm with two packs and
-// 96 registers takes 65 us for 45 at 49152 x 512. A block of all these threads is 1 to 2 % slower,
-// as are more blocks than fit by 5 to 10 %; rows by cp.async through rings of each thread's own by
-// 3 to 8 %.
+// kinds: of gradients per column. As many threads as do not spill; one pack is for rms_norm
+// (docs/lab/14-norm-backward-narrow-rows.md).
 constexpr NarrowShape ShapeOfNarrow(size_t element_bytes, int packs, int kinds) {
   if (packs == 1) return {256, 4};
   if (element_bytes == 2) return kinds == 2 ? NarrowShape{256, 2} : NarrowShape{320, 2};
@@ -50,8 +47,7 @@ inline bool PlanNarrow(int64_t rows, int64_t packs, const NormTraits& t, const D
   const int64_t rows_each = CeilDiv(rows, plan->units);
   const int64_t turns = CeilDiv(rows_each, shape.threads / plan->team);
   plan->threads = static_cast<int>(CeilDiv(CeilDiv(rows_each, turns) * plan->team, 32) * 32);
-  const int64_t blocks = CeilDiv(rows, plan->teams());
-  if (plan->units > blocks) plan->units = blocks;
+  plan->units = Min(plan->units, CeilDiv(rows, plan->teams()));
   // At the end the warps' parts, which are less than a device has.
   plan->shared = t.scratch_bytes + plan->threads / 32 * packs * t.pack * t.kinds * t.compute_bytes;
   return true;
@@ -70,8 +66,7 @@ constexpr int LeanKeptBytes(int pack, int packs, int kinds, int weight_bytes, bo
 }
 
 // Whether the lean kernel copies the gradient of a sum to shared memory like x and dy, else reads
-// it when dx is stored: registers of four packs a thread have no room for both ways (float32
-// layer_norm, 16384 x 5120: 244 us without, 274 with 12 bytes spilled).
+// it when dx is stored: registers of four packs a thread have no room for both ways.
 constexpr bool LeanCopiesSum(int packs, int element_bytes, int weight_bytes, bool from_output) {
   return packs < 4 || from_output || weight_bytes > element_bytes;
 }
@@ -89,8 +84,7 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   plan->packs = t.many;
   if (t.many == 2) {
     // 16-bit elements: three packs where two leave many threads idle: a warp for two, and two teams
-    // for one of at most ten warps. (Half layer_norm takes 62 us for 68 at 49152 x 768, 116 for 142
-    // at 16384 x 4608; rms_norm 113 for 131 there, but 154 for 145 at 16384 x 6144.)
+    // for one of at most ten warps (docs/lab/14-norm-backward-narrow-rows.md).
     if (packs > 3 * P::kThreads) {
       plan->packs = 4;
     } else if (packs > 2 * P::kThreads || packs <= 3 * 32 ||
@@ -109,11 +103,9 @@ inline bool PlanLean(int64_t rows, int64_t packs, const NormTraits& t, const Dev
   const int64_t tensors = copies ? t.tensors : 2;
   const int64_t stage = tensors * (slots * 16 + int64_t{plan->teams()} * plan->slack);
   const int64_t parts = t.kinds * slots * t.pack * t.compute_bytes;
-  int64_t stages = (limits.shared_per_block - fixed) / stage;
-  if (stages > P::kLeanStages) stages = P::kLeanStages;
+  const int64_t stages = Min((limits.shared_per_block - fixed) / stage, P::kLeanStages);
   plan->stages = static_cast<int>(stages);
-  plan->shared = fixed + stages * stage;
-  if (plan->shared < t.scratch_bytes + parts) plan->shared = t.scratch_bytes + parts;
+  plan->shared = Max(fixed + stages * stage, t.scratch_bytes + parts);
   return stages >= 2 && plan->shared <= limits.shared_per_block;
 }
 
@@ -131,20 +123,17 @@ inline NormPlan PlanSlices(int64_t rows, int64_t packs, const NormTraits& t,
     int64_t least = CeilDiv(packs, P::kBlockPacks);
     for (bool fits = false; !fits; least += 1 + least / 64) {  // the widest by larger steps
       // As many slices as leave no multiprocessor idle.
-      plan.units = limits.multiprocessors / least;
-      if (plan.units < 1) plan.units = 1;
-      plan.slices = limits.multiprocessors / plan.units;
-      if (plan.slices < least) plan.slices = least;
+      plan.units = Max(limits.multiprocessors / least, 1);
+      plan.slices = Max(limits.multiprocessors / plan.units, least);
       ShapeTeam(CeilDiv(packs, plan.slices), t, &plan);
       plan.slices = CeilDiv(packs, int64_t{plan.packs} * plan.team);
       fits = FitStages(t, limits, &plan);
     }
-    if (plan.units > rows) plan.units = rows;
+    plan.units = Min(plan.units, rows);
   }
-  int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
-  if (chunks > packs / P::kSumMinPacks) chunks = packs / P::kSumMinPacks;
-  if (chunks > P::kMaxChunks) chunks = P::kMaxChunks;
-  plan.chunks = static_cast<int>(chunks > 1 ? chunks : 1);
+  const int64_t chunks = int64_t{P::kSumBlocks} * limits.multiprocessors / rows;
+  const int64_t most_chunks = Min(packs / P::kSumMinPacks, P::kMaxChunks);
+  plan.chunks = static_cast<int>(Max(Min(chunks, most_chunks), 1));
   return plan;
 }
 
@@ -155,7 +144,7 @@ inline NormPlan PlanTeams(int64_t rows, int64_t packs, const NormTraits& t,
   // The columns in front of the packs and behind them are a lane's each.
   int lanes = 1;
   while (!t.aligned && lanes < 2 * (t.pack - 1)) lanes *= 2;
-  plan.packs = packs <= (lanes > P::kFewPacks ? lanes : P::kFewPacks) ? 1 : t.many;
+  plan.packs = packs <= Max(lanes, P::kFewPacks) ? 1 : t.many;
   if (packs <= int64_t{32} * plan.packs) {
     plan.team = lanes;
     while (int64_t{plan.team} * plan.packs < packs) plan.team *= 2;
@@ -193,8 +182,7 @@ bool PlanOnChip(int64_t rows, int64_t packs, const NormTraits& t, const DeviceLi
     plan->cluster = true;
     ShapeTeam(CeilDiv(packs, slices), t, plan);
     if (!FitStages(t, limits, plan)) continue;
-    plan->units = max_clusters(slices);
-    if (plan->units > rows) plan->units = rows;
+    plan->units = Min(max_clusters(slices), rows);
     if (plan->units > 0) return true;
   }
   return false;
@@ -218,8 +206,7 @@ inline bool PlanAnyRows(int64_t rows, int64_t cols, NormTraits t, const DeviceLi
           NormPolicy::kAnyRows, packs, t, limits, [](int) { return 0; }, plan)) {
     return false;
   }
-  const int64_t units = CeilDiv(rows, plan->teams());
-  if (plan->units > units) plan->units = units;
+  plan->units = Min(plan->units, CeilDiv(rows, plan->teams()));
   return true;
 }
 

@@ -186,9 +186,7 @@ struct NormTensors {
   NormExtras<C> extras;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
+  using Raw = RawPacks<Element, kInputs, N>;
 
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   template <Access kAccess, int N>

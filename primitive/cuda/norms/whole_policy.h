@@ -10,11 +10,10 @@
 namespace oneflow_lite::cuda {
 
 struct NormWholePolicy {
-  // A forward over rows of whole packs, by measurement on an H200. Several packs per lane before
-  // more lanes: a million rows of 128 in half run at 0.94 with 8 lanes, 0.875 with 16.
+  // A forward over rows of whole packs (docs/lab/04-short-rows-of-the-norms.md). Several packs per
+  // lane before more lanes.
   static constexpr int kLaneThreads = 128;
-  // Of a row that lanes share, 1 to 4 packs each. rms_norm of 1024 columns in half: 0.98 of a copy
-  // with a block for each row, 0.97 with lanes.
+  // Of a row that lanes share, 1 to 4 packs each.
   template <bool kCentre>
   static constexpr int kLanePacks = kCentre ? 128 : 96;
   // Of 8 bytes, of narrow rows of 16-bit elements: 100 columns.
@@ -35,12 +34,10 @@ struct NormWholePolicy {
     if (sizeof(T) == 8 || kCentre || packs > kEarlyPacks) return kWholeBlocks<T>;
     return sizeof(T) == 4 && !kResidual ? 4 : 3;
   }
-  // ... of a block without a cluster, with kMostPacks: float32 rows of 16384 run at 0.967 as two
-  // blocks, at 0.959 as one.
+  // ... of a block without a cluster, with kMostPacks.
   template <class T>
   static constexpr int kAloneThreads = sizeof(T) == 4 ? 448 : kWholeThreads<T>;
   // Packs of weight and bias that are asked for before a row's sums are known, as registers allow.
-  // Asked for one by one where they are used, they cost rms_norm at 65536 columns 5 % of a copy.
   template <class T, bool kCentre, int kPacks>
   static constexpr int kWeightsAhead = kPacks <= kEarlyPacks ? kPacks
                                        : kCentre && (kPacks == kMostPacks || sizeof(T) == 2) ? 1
@@ -91,8 +88,7 @@ inline bool PlanLoneBlocks(int64_t rows, int64_t packs, const NormWholeTraits& t
   for (const int each : {P::kEarlyPacks, P::kBlockManyPacks, P::kMostPacks}) {
     if (each > t.most_packs) break;
     const int threads = static_cast<int>(CeilDiv(packs, int64_t{32} * each) * 32);
-    // No kernel with so many packs reads those weights as they should be (kIsMixed): layer_norm of
-    // 1024 rows of 12288 in half 26.7 us, 19.6 with weights of half.
+    // No kernel with so many packs reads those weights as they should be (kIsMixed).
     if (t.mixed && each == P::kMostPacks && best > 0) break;
     const bool last = each == P::kMostPacks && t.most_blocks > 1;  // a cluster would hold it too
     if (threads > (last ? t.most_alone : t.most_threads)) continue;
@@ -103,11 +99,10 @@ inline bool PlanLoneBlocks(int64_t rows, int64_t packs, const NormWholeTraits& t
     if (early && waves > 1 && !t.early_waves) continue;
     const int most = early ? t.early_resident : t.resident;
     double share = static_cast<double>(rows) / (waves * slots) * resident * packs / most / each;
-    // Few packs per thread need all the threads: 7168 columns in half 0.94 with 2, 1.00 with 4.
+    // Few packs per thread need all the threads.
     if (early && 20 * resident * threads < 19 * most) share *= 0.9;
     if (waves == 1) share = 2;
-    // 5 % more has to be gained by more packs per thread, but for half of a few waves: float32 rows
-    // of 7168, a thousand of them, 17.5 us in two waves, 18.9 in four.
+    // 5 % more has to be gained by more packs per thread, but for half of a few waves.
     const bool fewer = 2 * waves <= best_waves && best_waves <= kFewWaves;
     if (best > 0 && share < (fewer ? 1 : 1.05) * best) continue;
     best = share;
@@ -158,16 +153,14 @@ inline bool PlanNormWhole(int64_t rows, int64_t packs, const NormWholeTraits& t,
   return false;
 }
 
-// layer_norm over wide rows, in slices (norms/forward_wide.cuh), by measurement on an H200: half
-// at 65536 columns 0.94 of a copy, in the registers of clusters 0.89; 131072 columns 0.94 and 0.86.
+// layer_norm over wide rows, in slices (norms/forward_wide.cuh; docs/lab/11-wide-norms.md).
 struct NormSlicedPolicy {
   // Packs of a thread in registers, of all threads, of most; those beyond the first few are in
   // shared memory.
   static constexpr int kRegisterPacks = 4, kSurePacks = 13, kPacks = 16;
   static constexpr int kAhead = 1;  // packs of weight and of bias on their way to a thread
   static constexpr int kThreads = 512, kBlocks = 2;  // at most; per multiprocessor, at least
-  // The smallest of these that a few blocks can have: 131072 columns in half 0.94 as 8 blocks of
-  // 128 threads, 0.91 as 2 of 512; 262144 columns 0.90 as 8 of 256, 0.79 as 16 of 128.
+  // The smallest of these that a few blocks can have.
   static constexpr int kChoices[] = {128, 256, kThreads};
   static constexpr int kFewBlocks = 10;
   static constexpr int kLinePacks = 8;  // slices begin at lines of memory

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "primitive/cuda/chip/compensated_sum.cuh"
+#include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/reduce/reduce.cuh"
 
 namespace oneflow_lite {

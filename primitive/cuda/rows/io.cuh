@@ -195,6 +195,12 @@ __device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, 
   }
 }
 
+// N neighbouring columns of an algorithm's inputs, as they are loaded.
+template <class Element, int kInputs, int N>
+struct RawPacks {
+  Pack<Element, N> input[kInputs];
+};
+
 // A row cut into whole aligned packs and the few columns before (head) and after them (tail). The
 // columns outside packs are dealt out one by one: extra e < extras() lies at column Column(e).
 // Index: int where rows are known to be short enough.

@@ -8,8 +8,7 @@
 #include "primitive/cuda/rows/algorithm.h"
 #include "primitive/cuda/rows/io.cuh"
 
-namespace oneflow_lite::cuda {
-namespace internal {
+namespace oneflow_lite::cuda::internal {
 
 template <int kRound, class A>
 using JoinOf = std::conditional_t < kRound<A::kMaxima, Larger, Plus>;
@@ -108,15 +107,9 @@ __device__ __forceinline__ void LoadEachPack(const A& a, int64_t row, const Span
     }
   }
 }
-template <bool kAligned, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadPacks(const A& a, int64_t row, const Span& span,
-                                          const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
-  LoadEachPack<kAligned, false>(a, row, span, places, stowed);
-}
 
 // The compiler mixes predicated loads of wide elements with the first uses of packs, each of which
-// then waits. Two ways keep the loads in blocks of their own: float64 at 1024 columns 0.91 of a
-// copy, 0.56 mixed; float32 in clusters 0.96, 0.945 mixed. Elsewhere they only take registers.
+// then waits. Two ways keep the loads in blocks of their own. Elsewhere they only take registers.
 template <class A, class Team>
 inline constexpr bool kLoadsTwoWays = sizeof(typename A::C) == 8 ||
                                       (Team::kClustered && A::kInputs == 1 &&
@@ -145,11 +138,10 @@ __device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& spa
   if constexpr (kAlwaysAligned || Offers<A, RowOffers::kLoadsPacks>) {
     LoadAlignedPacks<Team>(a, row, span, places, stowed);
   } else if (a.IsAligned(row, span.head)) {
-    LoadPacks<true>(a, row, span, places, stowed);
+    LoadEachPack<true, false>(a, row, span, places, stowed);
   } else {
-    LoadPacks<false>(a, row, span, places, stowed);
+    LoadEachPack<false, false>(a, row, span, places, stowed);
   }
 }
 
-}  // namespace internal
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal

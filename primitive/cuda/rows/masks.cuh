@@ -99,13 +99,6 @@ __device__ __forceinline__ int VisibleOf(int64_t visible, int64_t col) {
 
 // p's word where `wanted`, else `v` and no access. A predicate and not a branch, so that the
 // compiler issues the loads of a row together.
-__device__ __forceinline__ uint4 LoadWordIf(const uint4* p, bool wanted, uint4 v) {
-  asm("{\n .reg .pred q;\n setp.ne.b32 q, %5, 0;\n"
-      " @q ld.global.v4.u32 {%0, %1, %2, %3}, [%4];\n}"
-      : "+r"(v.x), "+r"(v.y), "+r"(v.z), "+r"(v.w)
-      : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
-  return v;
-}
 __device__ __forceinline__ uint2 LoadWordIf(const uint2* p, bool wanted, uint2 v) {
   asm("{\n .reg .pred q;\n setp.ne.b32 q, %3, 0;\n @q ld.global.v2.u32 {%0, %1}, [%2];\n}"
       : "+r"(v.x), "+r"(v.y)

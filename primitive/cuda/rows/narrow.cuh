@@ -347,13 +347,7 @@ struct WordsPolicy {
 };
 // The most columns that LaunchWords serves; 0: none.
 template <class A>
-constexpr int MostWordColumns() {
-  if constexpr (ServesWords<A>) {
-    return WordsPolicy<A>::kMost;
-  } else {
-    return 0;
-  }
-}
+inline constexpr int MostWordColumns = ServesWords<A> ? WordsPolicy<A>::kMost : 0;
 template <int kLanes, int kLeast, int kMost, class A>
 cudaError_t LaunchWordsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr int N = WordsPolicy<A>::N;

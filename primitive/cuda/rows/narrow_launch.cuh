@@ -8,9 +8,7 @@
 #include "primitive/cuda/rows/narrow.cuh"
 #include "primitive/cuda/rows/whole.cuh"
 
-namespace oneflow_lite::cuda {
-
-namespace internal {
+namespace oneflow_lite::cuda::internal {
 
 // Whether whole rows wider than 4 packs a lane have kernels of their own.
 template <class A>
@@ -19,8 +17,7 @@ inline constexpr bool HasWholeBlocks = (Offers<A, RowOffers::kWhole> &&
 
 // Whether Keep() gives another algorithm.
 template <class A>
-inline constexpr bool KeepsMore =
-    Offers<A, RowOffers::kKeep> && !std::is_same_v<typename KeptOf<A>::type, A>;
+inline constexpr bool KeepsMore = !std::is_same_v<KeptOf<A>, A>;
 
 // A group of lanes per row, or for two, which costs as many instructions and half the blocks.
 // Doubles have more to compute, and exponentials that are kept cost rows by the ten thousand up to
@@ -29,7 +26,7 @@ template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
   constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
-  using K = std::conditional_t<kKeep, typename KeptOf<A>::type, A>;
+  using K = std::conditional_t<kKeep, KeptOf<A>, A>;
   const auto launch = [&](const K& algorithm) {
     return LaunchRowGroups<kLanes, kRows>(RowWholeKernel<kLanes, kPacks, K, kRows>, rows, stream,
                                           algorithm, rows, static_cast<int>(cols / A::kPack));
@@ -180,6 +177,4 @@ cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream
   });
 }
 
-}  // namespace internal
-
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal

@@ -22,8 +22,7 @@ struct RowPolicy {
   static constexpr int kGroupPacks = 8;      // per lane; up to 64 registers of values in half
 
   // Rows in the registers of blocks: at most 32 of 64 registers hold values (at 512 threads two
-  // blocks per SM, 128 KB of them in flight); see PacksPerThread. In a cluster blocks of 256
-  // threads: 0.967 of a copy at 131072 columns in half, 0.948 with 512.
+  // blocks per SM, 128 KB of them in flight); see PacksPerThread.
   static constexpr int kBlockPacks = 8;                // per thread, of 16 bytes each
   static constexpr int kRegisterThreads = 512;         // at most
   static constexpr int kClusterRegisterThreads = 256;  // while 16 blocks are enough
@@ -41,8 +40,7 @@ struct RowPolicy {
   // no more have registers (docs/lab/29-wider-than-registers.md).
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
   static constexpr int64_t kMostOfTwoBytes = 256 << 10;
-  // Few rows that might have the whole grid: in wider clusters 16 x 262144 doubles take 54.8 us
-  // for 34.9.
+  // Of few rows that might have the whole grid.
   static constexpr int kFewClusterBlocks = 8;
 
   static constexpr int kGridThreads = 1024;
@@ -94,8 +92,7 @@ inline int GridChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   using P = RowPolicy;
   const int64_t least = limits.clusters ? P::kGridMinPacksBesideClusters : P::kGridMinPacks;
   if (!limits.cooperative || packs < least || rows * 2 > limits.multiprocessors) return 1;
-  const int64_t chunks = limits.multiprocessors / rows;
-  return static_cast<int>(chunks < P::kMaxChunks ? chunks : P::kMaxChunks);
+  return static_cast<int>(Min(limits.multiprocessors / rows, P::kMaxChunks));
 }
 
 // Of many rows in the registers of one block each: the packs of a thread that leave the fewest of
@@ -145,8 +142,7 @@ inline RowPlan GroupPlan(int64_t packs) {
 inline int ShiftedBlocks(int64_t packs, const RowTraits& t) {
   const int64_t most = int64_t{t.cluster_packs} * t.cluster_threads;
   const int64_t small = CeilDiv(packs, most / 2), large = CeilDiv(packs, most);
-  const int64_t blocks = small <= t.register_cluster ? small : large;
-  return static_cast<int>(blocks > t.register_cluster ? t.register_cluster : blocks);
+  return static_cast<int>(small <= t.register_cluster ? small : Min(large, t.register_cluster));
 }
 
 namespace internal {
@@ -182,12 +178,10 @@ struct RowTiers {
     const int64_t warps = CeilDiv(packs, int64_t{blocks} * 32);  // of one pack a thread
     int64_t taken = CeilDiv(warps, PacksOf(blocks));
     if (!Many(1)) {
-      const int64_t two_packs = CeilDiv(warps, 2), most = RowPolicy::kFewThreads / 32;
-      const int64_t wanted = two_packs < most ? two_packs : most;
-      if (taken < wanted) taken = wanted;
+      taken = Max(taken, Min(CeilDiv(warps, 2), RowPolicy::kFewThreads / 32));
     } else if (blocks == 1) {
       const int wanted = t.shifted ? t.block_packs : PacksPerThread(t.pack, packs);
-      const int64_t more = CeilDiv(warps, wanted < t.block_packs ? wanted : t.block_packs);
+      const int64_t more = CeilDiv(warps, Min(wanted, t.block_packs));
       if (more * 32 <= t.block_threads) taken = more;
     }
     plan.packs = static_cast<int>(CeilDiv(warps, taken));
@@ -205,10 +199,9 @@ struct RowTiers {
   // Shared memory of each of so many blocks of a cluster, where more clusters are to follow.
   int64_t ClusterBytes(int blocks) const {
     using P = RowPolicy;
-    const int64_t share = Share(blocks), room = limits.shared_per_block;
+    const int64_t share = Share(blocks);
     const bool two = t.is_double || (share > P::kSharedBytes && share <= P::kMostOfTwoBytes);
-    const int64_t wanted = two ? P::kSharedBytes : P::kClusterBytes;
-    return wanted < room ? wanted : room;
+    return Min(two ? P::kSharedBytes : P::kClusterBytes, limits.shared_per_block);
   }
   // In so many bytes of shared memory each, at most.
   RowPlan Shared(int blocks, int64_t most) const {
@@ -216,21 +209,14 @@ struct RowTiers {
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
     plan.threads = blocks > 1 ? RowPolicy::kClusterThreads : t.shared_threads;
-    const int64_t share = CeilDiv(packs, blocks),
-                  room = (most - t.scratch_bytes) / t.bytes_per_pack;
-    plan.kept = share < room ? share : room;
+    plan.kept = Min(CeilDiv(packs, blocks), (most - t.scratch_bytes) / t.bytes_per_pack);
     plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;
   }
   RowPlan Grid(int chunks) const {
-    RowPlan plan;
+    RowPlan plan = Shared(chunks, limits.shared_per_block);
     plan.tier = RowTier::kGrid;
     plan.threads = RowPolicy::kGridThreads;
-    plan.blocks_per_row = chunks;
-    const int64_t room = (limits.shared_per_block - t.scratch_bytes) / t.bytes_per_pack;
-    const int64_t chunk = CeilDiv(packs, chunks);
-    plan.kept = chunk < room ? chunk : room;
-    plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;
   }
   RowPlan Wide() const {
@@ -251,8 +237,8 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
   const internal::RowTiers tiers{rows, packs, t, limits};
   if (tiers.Fills(1)) {
     if (tiers.InRegisters(1)) return tiers.Block(1);
-    const int64_t room = limits.shared_per_block;  // 99 KB on sm_86, sm_89 and sm_120
-    const int64_t most = room < P::kSharedBytes ? room : P::kSharedBytes;
+    // A block has 99 KB on sm_86, sm_89 and sm_120.
+    const int64_t most = Min(limits.shared_per_block, P::kSharedBytes);
     if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1, most);
   }
   const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
@@ -268,8 +254,7 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     const bool alone = rows * blocks <= limits.multiprocessors;
     if (t.shared_cluster > 1 && chunks == 1) {
       if (alone) return tiers.Shared(blocks, limits.shared_per_block);
-      // Of doubles the rest had better be read again by single blocks, too: softmax of 768 x 262144
-      // takes 1507 us so, in clusters 1572.
+      // Of doubles the rest had better be read again by single blocks, too.
       if (!t.is_double || tiers.Share(blocks) <= P::kSharedBytes) {
         return tiers.Shared(blocks, tiers.ClusterBytes(blocks));
       }

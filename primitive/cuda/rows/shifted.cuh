@@ -209,7 +209,7 @@ cudaError_t LaunchShiftedWarps(const A& a, int64_t rows, int64_t cols, cudaStrea
 template <class A>
 cudaError_t LaunchShiftedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
   using Narrow = decltype(NarrowOf(a));
-  constexpr int kMostWords = MostWordColumns<Narrow>();
+  constexpr int kMostWords = MostWordColumns<Narrow>;
   if constexpr (kMostWords > 0) {
     if (cols <= kMostWords) return LaunchWords(NarrowOf(a), rows, cols, stream);
   } else {

@@ -14,22 +14,16 @@ namespace oneflow_lite::cuda {
 namespace internal {
 
 // The algorithm as the kernels with registers to spare run it (rows/row.cuh).
-template <class A, bool = Offers<A, RowOffers::kKeep>>
-struct KeptOf {
-  using type = A;
-};
 template <class A>
-struct KeptOf<A, true> {
-  using type = typename A::Kept;
-};
-template <class A>
-typename KeptOf<A>::type Kept(const A& a) {
+auto Kept(const A& a) {
   if constexpr (Offers<A, RowOffers::kKeep>) {
     return a.Keep();
   } else {
     return a;
   }
 }
+template <class A>
+using KeptOf = decltype(Kept(std::declval<const A&>()));
 
 // The warps of a block, each with a part of the row, which meet in one exchange.
 template <class A, class Shape>

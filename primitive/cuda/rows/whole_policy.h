@@ -129,10 +129,7 @@ inline constexpr WholeRows kWholeRows[] = {
 // clang-format on
 
 // Blocks of a cluster for so many packs, `each` for one. A power of two, unless that leaves much
-// empty:
-//   16-bit columns   98304          151936           196608
-//                    8 blocks 0.99  16 blocks 0.87   16 blocks 0.97
-//                    6 blocks 0.98  10 blocks 0.99   12 blocks 0.99
+// empty (docs/lab/02-short-kernels-for-whole-rows.md).
 inline int WideBlocks(int64_t packs, int64_t each, int most) {
   const int blocks = LeastBlocks(most, [&](int64_t n) { return packs <= n * each; });
   if (blocks <= 8 && CeilDiv(packs, blocks) * 10 >= each * 7) return blocks;
@@ -161,10 +158,9 @@ inline WholePlan ParkedPlan(const WholeProblem& p, int most, const DeviceLimits&
   if (most == 1 || p.packs <= one || grid) return {};
   int64_t blocks = CeilDiv(p.packs, ParkedPacksOf(p.pack) * kParkedThreads);
   if (few) {
-    const int64_t spread = LeastBlocks(most, [&](int64_t n) {
-      return p.rows * n * 2 > limits.multiprocessors || p.packs <= n * kFewPacks;
-    });
-    if (spread > blocks) blocks = spread;
+    blocks = Max(blocks, LeastBlocks(most, [&](int64_t n) {
+                   return p.rows * n * 2 > limits.multiprocessors || p.packs <= n * kFewPacks;
+                 }));
   }
   // Of 13 blocks no more clusters have room than of 16.
   if (blocks > 12 || blocks > most) blocks = most;
@@ -190,8 +186,7 @@ WholePlan ChooseWholePlan(const WholeProblem& p, const DeviceLimits& limits,
       if (p.packs > t.most || most_blocks(t.kernel) == 0) continue;
       return {t.kernel, static_cast<int>(CeilDiv(p.packs, 32 * t.packs) * 32)};
     }
-    int most = most_blocks(t.kernel);
-    if (most > t.most_blocks) most = t.most_blocks;
+    const auto most = static_cast<int>(Min(most_blocks(t.kernel), t.most_blocks));
     if (most == 1 || p.packs > most * t.most) continue;
     if (t.blocks == WholeBlocks::kTight) {
       return {t.kernel, t.threads, WideBlocks(p.packs, t.most, most)};

@@ -11,7 +11,6 @@
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
-namespace internal {
 
 // What a lane's columns hold, kLanes apart: scores, of which `left` columns on from the first are
 // visible; -inf behind them.
@@ -68,8 +67,6 @@ struct MaskedColumns {
   }
 };
 
-}  // namespace internal
-
 // The grid covers all rows, of at most kLanes * kColumns columns.
 template <int kLanes, int kColumns, class T>
 __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
@@ -81,7 +78,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   const bool active = place < rows;  // else the lanes still take part in their warp's reductions
   const auto row = every.At(active ? place : 0);
   const int rank = group.rank(), visible = row.Visible(), mine = active ? cols - rank : 0;
-  internal::MaskedColumns<kLanes, kColumns, T> columns;
+  MaskedColumns<kLanes, kColumns, T> columns;
   columns.Load(row, rank, active ? (visible < cols ? visible : cols) - rank : 0);
   auto& v = columns.score;
   C max = v[0];

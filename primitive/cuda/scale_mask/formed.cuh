@@ -30,9 +30,7 @@ struct FormedMaskRow {
   Rows rows;
 
   template <int N>
-  struct Raw {
-    Pack<C, N> input[kInputs];  // scores
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // scores
   template <int N>
   using Value = Pack<C, N>;  // scores, later their exponentials
   struct Total {
@@ -131,8 +129,7 @@ struct FormedMaskRow {
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
                                         const Total& total) const {
-#pragma unroll
-    for (C& v : value.v) v *= total.gain;
+    value *= total.gain;
     rows.y.template Store<N>(row, col, value);
   }
 
@@ -183,7 +180,8 @@ struct FormedMaskRow {
     if (kAligned || (stride == 1 && reinterpret_cast<uintptr_t>(p) % kWord == 0)) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
-        if (places.Reads(k)) packs[k] = StowedPack<M, kPack>::Of(LoadWords(p + k * step));
+        if (places.Reads(k))
+          packs[k] = StowedPack<M, kPack>::Of(LoadAlignedPack<kPack>(p + k * step));
       }
     } else if (stride == 1) {  // addresses that differ by constants
 #pragma unroll
@@ -200,18 +198,6 @@ struct FormedMaskRow {
         packs[k] = StowedPack<M, kPack>::Of(pack);
       }
     }
-  }
-  template <class M>
-  static __device__ __forceinline__ Pack<M, kPack> LoadWords(const M* p) {
-    constexpr int kPart = kPack * sizeof(M) <= kPackBytes ? kPack : kPackSize<M>;
-    Pack<M, kPack> pack;
-#pragma unroll
-    for (int i = 0; i < kPack; i += kPart) {
-      const auto part = LoadAlignedPack<kPart>(p + i);
-#pragma unroll
-      for (int j = 0; j < kPart; ++j) pack.v[i + j] = part.v[j];
-    }
-    return pack;
   }
   template <class M, int kPacks, class Stowed>
   __device__ __forceinline__ void FormWith(int64_t col, const internal::Places& places,

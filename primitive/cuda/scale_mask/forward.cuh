@@ -42,9 +42,7 @@ struct KeptScores : MaskedRows<T, uint32_t> {
 
   __device__ __forceinline__ KeptScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
-  struct Raw {
-    Pack<T, N> input[kInputs];  // x; the mask's N bytes, repeated
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // x; the mask's N bytes, repeated
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t col) const {
     Raw<N> raw;
@@ -95,9 +93,7 @@ struct AddedScores : MaskedRows<T, uint32_t> {
 
   __device__ __forceinline__ AddedScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
-  struct Raw {
-    Pack<T, N> input[kInputs];  // x, mask
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // x, mask
   template <Access kAccess, int N>
   __device__ __forceinline__ Raw<N> Load(int64_t col) const {
     return {
@@ -134,16 +130,12 @@ struct AddedScores : MaskedRows<T, uint32_t> {
 // softmax(scale * x + mask) as an algorithm of the row kernels (rows/row.cuh), over these kinds of
 // scores.
 
-namespace internal {
-
 template <class C, int N>
 struct KeptExponentials {
   Pack<C, N> exponentials;
 };
 template <class C>
 struct KeptExponentials<C, 0> {};
-
-}  // namespace internal
 
 template <class T, class Scores>
 struct ScaleMaskRow {
@@ -192,7 +184,7 @@ struct ScaleMaskRow {
   // computed again when written. Packs of which nothing is visible are neither read nor visited.
   static constexpr bool kReplaced = sizeof(T) == sizeof(C);
   template <int N>
-  struct Value : internal::KeptExponentials<C, kReplaced ? N : 0> {
+  struct Value : KeptExponentials<C, kReplaced ? N : 0> {
     typename Scores::template Held<N> held;
   };
   static constexpr int kRounds = 2, kMaxima = 1;

@@ -6,9 +6,7 @@
 //   log_softmax  dx = dy - exp(y) * sum(dy)
 #pragma once
 
-#include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/rows/io.cuh"
-#include "primitive/cuda/rows/policy.h"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
@@ -42,9 +40,7 @@ struct SoftmaxBackwardRow {
   Store_ store;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];  // y, dy
-  };
+  using Raw = RawPacks<Element, kInputs, N>;  // y, dy
   struct Total {
     C sum = 0;
   };

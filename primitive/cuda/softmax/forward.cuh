@@ -4,7 +4,6 @@
 #pragma once
 
 #include "primitive/cuda/rows/io.cuh"
-#include "primitive/cuda/rows/policy.h"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
@@ -31,9 +30,7 @@ struct SoftmaxRow {
   Store_ store;
 
   template <int N>
-  struct Raw {
-    Pack<Element, N> input[kInputs];
-  };
+  using Raw = RawPacks<Element, kInputs, N>;
   struct Total {
     C max = MinusInfinity<C>();
     C sum = 0;    // of exp(x - max)

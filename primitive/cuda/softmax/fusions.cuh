@@ -194,10 +194,7 @@ struct DropoutLoad {
   __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
     if (dropout.rate == 0) return v;
-    const auto factors = dropout.Factors<N>(row * cols + col);
-#pragma unroll
-    for (int i = 0; i < N; ++i) v.v[i] *= factors.v[i];
-    return v;
+    return v *= ConvertPack<Element>(dropout.Factors<N>(row * cols + col));
   }
 };
 
@@ -213,9 +210,7 @@ struct DropoutStore {
   __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
-    const auto factors = dropout.Factors<N>(row * cols + col);
-#pragma unroll
-    for (int i = 0; i < N; ++i) v.v[i] *= factors.v[i];
+    v *= ConvertPack<C>(dropout.Factors<N>(row * cols + col));
     store.template Store<N>(row, col, v);
   }
 };

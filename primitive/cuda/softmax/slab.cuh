@@ -4,8 +4,6 @@
 // algorithms of axis/slab.cuh.
 #pragma once
 
-#include "primitive/cuda/axis/policy.h"
-#include "primitive/cuda/chip/compensated_sum.cuh"
 #include "primitive/cuda/chip/pack.cuh"
 #include "primitive/cuda/softmax/backward.cuh"
 #include "primitive/cuda/softmax/math.cuh"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The norms' backward of which dx of a row depends on that row alone, and dweight and dbias on the
-// batch, but not on the device: by norms/backward/wide.cuh, or else by teams (norm_teams.cuh).
-// Where neither serves, dx as an algorithm of the row kernels (primitive/cuda/rows/row.cuh), and a
-// kernel that sums columns in a number of parts that follows from the width.
+// batch, but not on the device: by own_wide.cuh, or else by teams (norm_teams.cuh). Where neither
+// serves, dx as an algorithm of the row kernels (primitive/cuda/rows/row.cuh), and a kernel that
+// sums columns in a number of parts that follows from the width.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "primitive/cuda/rows/io.cuh"
 #include "python/torch/invariant/column_rows.cuh"
 #include "python/torch/invariant/norm_teams.cuh"
+#include "python/torch/invariant/own_wide.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -176,15 +177,6 @@ __global__ void __launch_bounds__(NormColumnSums::kThreads)
   C* const to = parts + int64_t{blockIdx.y} * kKinds * pitch + col;
   to[0] = dweight;
   if (kCentre) to[pitch] = dbias;
-}
-
-// norms/backward/wide.cuh's, by sums that do not depend on where a row begins.
-template <class T, bool kCentre>
-__global__ void __launch_bounds__(NormWidePolicy::kMaxWorkers + NormWidePolicy::kOtherThreads, 1)
-    NormOwnWideKernel(const __grid_constant__ NormBackward<T> a,
-                      const __grid_constant__ NormWideGrid<T> grid) {
-  extern __shared__ __align__(128) char own_memory[];
-  NormWide<T, kCentre, false, true>(a, grid, own_memory).Run();
 }
 
 // By width and dtype; false where that does not serve.

@@ -154,7 +154,7 @@ class ColumnNormBackward final : public Base<P> {
   size_t WorkspaceBytes(const Stream& stream, const NormShape& shape) const override {
     const auto problem = ProblemOf(shape, this->spec_);
     const cuda::DeviceLimits limits = cuda::LimitsOf(stream);
-    return std::max(whole_.backward_bytes(problem, limits),
+    return std::max(whole_.backward_bytes(shape.rows, shape.cols, limits),
                     this->launchers_.norm_backward_bytes(kCentre, problem, limits));
   }
   Status Launch(Stream& stream, const NormShape& shape, const typename P::Args& args,

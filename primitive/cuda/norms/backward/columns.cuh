@@ -245,11 +245,6 @@ __global__ void __launch_bounds__(NormColumnsPolicy::kThreads, NormColumnsPolicy
 
 namespace internal {
 
-template <class T>
-bool ServesColumns(const NormBackward<T>& a) {
-  return sizeof(T) <= 4 && !a.from_output;
-}
-
 // Leaves plan.units parts, columns in their order, in the workspace.
 template <bool kCentre, class T>
 cudaError_t LaunchNormColumns(const NormColumnsPlan& plan, const NormBackward<T>& a,

@@ -94,11 +94,7 @@ __device__ __forceinline__ void StoreFewRow(const NormBackward<T>& a,
       dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
     }
     const int64_t at = row * a.cols + col;
-    if (a.dsum) {
-      const Values dsum = ConvertPack<C>(LoadAlignedPack<N>(a.dsum + at));
-#pragma unroll
-      for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
-    }
+    if (a.dsum) dx += ConvertPack<C>(LoadAlignedPack<N>(a.dsum + at));
     StoreAlignedPack(a.dx + at, ConvertPack<T>(dx));
   }
 }

@@ -10,21 +10,7 @@
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/wide.cuh"
 
-namespace oneflow_lite::cuda {
-
-namespace internal {
-
-// Bytes of workspace that it needs.
-template <class T, bool kCentre>
-int64_t FewWorkspaceBytes(int64_t rows) {
-  return kRecentre<T, kCentre> ? rows * static_cast<int64_t>(sizeof(ComputeType<T>)) : 0;
-}
-
-// Whether PlanFew's plan serves these pointers; every row is known to be aligned.
-template <class T>
-bool ServesFew(const NormBackward<T>& a) {
-  return a.dx != a.dy && a.dx != a.x && AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
-}
+namespace oneflow_lite::cuda::internal {
 
 // Whether dweight is corrected afterwards by the rows' residuals.
 template <bool kCentre, class T>
@@ -78,12 +64,6 @@ cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
   return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
 }
 
-// Whether PlanSmall's plan serves these pointers.
-template <class T>
-bool ServesSmall(const NormBackward<T>& a) {
-  return a.dx != a.dy && a.dx != a.x;
-}
-
 template <bool kCentre, class T>
 cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
                             const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
@@ -128,12 +108,7 @@ template <bool kCentre, auto kernel, class T>
 cudaError_t LaunchNormWideAs(const NormWidePlan& plan, const NormBackward<T>& a,
                              const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   NormWideGrid<T> grid;
-  grid.slices = plan.slices;
-  grid.packs = plan.packs;
-  grid.stages = plan.stages;
-  grid.ahead = plan.ahead;
-  grid.tensor_bytes = plan.tensor_bytes;
-  grid.period = plan.period;
+  static_cast<NormWideShape&>(grid) = plan;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
   char* const memory = static_cast<char*>(workspace);
@@ -161,6 +136,4 @@ cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
   }
 }
 
-}  // namespace internal
-
-}  // namespace oneflow_lite::cuda
+}  // namespace oneflow_lite::cuda::internal

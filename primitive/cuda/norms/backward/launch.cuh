@@ -29,12 +29,8 @@ int PeriodOf(int64_t stride) {
   return period;
 }
 template <class T>
-const T* AnchorOf(const NormBackward<T>& a) {
-  return a.dx ? a.dx : a.dy;
-}
-template <class T>
 RowsLie HowRowsLie(const NormBackward<T>& a) {
-  const uint64_t anchor = AddressOf(AnchorOf(a)), pad = (a.x_stride - a.cols) * sizeof(T);
+  const uint64_t anchor = AddressOf(a.anchor()), pad = (a.x_stride - a.cols) * sizeof(T);
   RowsLie lie;
   lie.aligned = AreMultiplesOf16({AddressOf(a.x), AddressOf(a.dy), AddressOf(a.dsum),
                                   AddressOf(a.dx), a.cols * sizeof(T), a.x_stride * sizeof(T)});
@@ -45,8 +41,7 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   lie.like_x = AreMultiplesOf16({AddressOf(a.x) - anchor, pad});
   lie.like_dy = AreMultiplesOf16({AddressOf(a.dy) - anchor});
   lie.like_dsum = !a.dsum || AreMultiplesOf16({AddressOf(a.dsum) - anchor});
-  const int dense = PeriodOf<T>(a.cols), x = PeriodOf<T>(a.x_stride);
-  lie.period = dense > x ? dense : x;
+  lie.period = static_cast<int>(Max(PeriodOf<T>(a.cols), PeriodOf<T>(a.x_stride)));
   return lie;
 }
 
@@ -60,12 +55,6 @@ bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
 // Whether narrow rows of whole packs have a kernel of their own.
 template <class T>
 inline constexpr bool kHasNarrow = sizeof(T) <= 4;
-// Where they do, teams with one pack per thread are those of a few very wide rows, and the kernel
-// for rows of any kind serves them.
-template <class T>
-bool IsForAnyRows(const NormPlan& plan, bool from_output) {
-  return kHasNarrow<T> && !from_output && plan.packs == 1 && !plan.narrow;
-}
 
 template <class T>
 NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, const RowsLie& lie) {
@@ -74,7 +63,6 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.pack = kPackSize<T>;
   t.compute_bytes = sizeof(ComputeType<T>);
   t.weights = from_output ? 2 : 1;
-  t.few_weights = from_output ? 1 : 0;
   t.kinds = centre ? 2 : 1;
   t.scratch_bytes = kNormScratchBytes;
   t.aligned = lie.aligned;
@@ -88,20 +76,10 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   return t;
 }
 
-template <class T, bool kCentre>
-NormPlan PlanFor(int64_t rows, int64_t cols, const NormTraits& traits, const DeviceLimits& limits) {
-  return PlanNormBackward(rows, cols, traits, limits, [&](int blocks) {
-    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
-        blocks, NormPolicy::kThreads, limits);
-  });
-}
-
-inline int64_t RoundUp16(int64_t bytes) { return CeilDiv(bytes, 16) * 16; }
+// Bytes of workspace with rows' sums, where they are computed beforehand.
 template <class T, bool kCentre>
 int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
-  return plan.knows_sums()
-             ? RoundUp16(rows * plan.chunks * static_cast<int64_t>(sizeof(NormSums<T, kCentre>)))
-             : 0;
+  return plan.knows_sums() ? rows * plan.chunks * int64_t{sizeof(NormSums<T, kCentre>)} : 0;
 }
 
 // The launch of one of the kernels of teams, as planned.
@@ -199,8 +177,7 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   cudaError_t error = cudaSuccess;
   if (sums_first) {
     const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
-    const int64_t items = a.rows * plan.chunks;
-    error = Launch(NormBackwardSumsKernel<T, kCentre>, items < most ? items : most,
+    error = Launch(NormBackwardSumsKernel<T, kCentre>, Min(a.rows * plan.chunks, most),
                    NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
     if (error != cudaSuccess) return error;
   }
@@ -223,7 +200,10 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   grid.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   grid.sums = sums_first ? sums : nullptr;
   grid.parts = parts;
-  const bool packs = lie.aligned && !IsForAnyRows<T>(plan, a.from_output);
+  // Where narrow rows have a kernel of their own, teams with one pack per thread are those of a few
+  // very wide rows, and the kernel for rows of any kind serves them.
+  const bool any = kHasNarrow<T> && !a.from_output && plan.packs == 1 && !plan.narrow;
+  const bool packs = lie.aligned && !any;
   const TeamsLaunch<T, kCentre> launch{a, plan, grid, limits, stream};
   if (plan.narrow || plan.lean) {
     if constexpr (sizeof(T) <= 4) {
@@ -251,9 +231,8 @@ template <bool kCentre, class T>
 cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
   NormColumnsPlan columns;
-  if (ServesColumns(a) && PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
-    const int64_t units = CeilDiv(a.rows, columns.threads / columns.team);
-    if (columns.units > units) columns.units = units;
+  if (PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
+    columns.units = Min(columns.units, CeilDiv(a.rows, columns.threads / columns.team));
     return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
   NormPlan plan;
@@ -273,12 +252,11 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
   using C = ComputeType<T>;
   const auto traits = internal::BackwardTraits<T>(kCentre, false, false, {});
   const int64_t part = kNormKinds<kCentre> * PartPitch<C>(cols) * int64_t{sizeof(C)};
-  const int64_t few = internal::FewWorkspaceBytes<T, kCentre>(rows);
+  const int64_t few = kRecentre<T, kCentre> ? rows * int64_t{sizeof(C)} : 0;  // residuals
   const int64_t many = MostNormParts(rows, cols, traits, limits) * part +
                        MostNormSumBytes(rows, cols, sizeof(NormSums<T, kCentre>), traits, limits);
   const int64_t exact = internal::ExactWorkspaceBytes<T, kCentre>(rows, cols);
-  const int64_t most = few > many ? few : many;
-  return static_cast<size_t>(most > exact ? most : exact);
+  return static_cast<size_t>(Max(Max(few, many), exact));
 }
 
 // kCentre: layer_norm, else rms_norm. Neither allocates nor synchronises; may be captured into a
@@ -287,47 +265,51 @@ size_t NormBackwardWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cudaStream_t stream,
                                void* workspace) {
+  using namespace internal;
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
   if (!a.dx) a.dsum = nullptr;  // what would be added to it
-  if (internal::WantsExact<kCentre>(a)) {
-    const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
+  if (WantsExact<kCentre>(a)) {
+    const cudaError_t error = LaunchExact<kCentre>(a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
     a.dweight = nullptr;
   }
   if (!(a.dx || a.dweight || a.dbias)) return cudaSuccess;
   if (!a.x) a.x = a.dy, a.x_stride = a.cols;  // dbias alone: what is read is not used
-  const auto lie = internal::HowRowsLie(a);
-  auto traits = internal::BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
+  const auto lie = HowRowsLie(a);
+  auto traits = BackwardTraits<T>(kCentre, a.from_output, a.float_weight, lie);
   const void* const bias = a.from_output ? a.bias : nullptr;  // else it is not read
   traits.tensors = a.dsum ? 3 : 2;
-  traits.lean = traits.lean && internal::AreMultiplesOf16(
-                                   {internal::AddressOf(a.weight), internal::AddressOf(bias)});
+  traits.lean = traits.lean && AreMultiplesOf16({AddressOf(a.weight), AddressOf(bias)});
   if (limits.multiprocessors == 0) {
-    return internal::LaunchAnyRows<kCentre>(a, traits, AnyRowsLimits(limits), stream, workspace);
+    return LaunchAnyRows<kCentre>(a, traits, AnyRowsLimits(limits), stream, workspace);
   }
+  const bool apart = a.dx != a.dy && a.dx != a.x;  // what is read is read again
+  const bool aligned = AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
   NormFewPlan few;
-  if (internal::ServesFew(a) && PlanFew(a.rows, a.cols, traits, limits, &few)) {
-    return internal::LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
+  if (apart && aligned && PlanFew(a.rows, a.cols, traits, limits, &few)) {
+    return LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
   }
   NormSmallPlan small;
-  if (internal::ServesSmall(a) && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
-    return internal::LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
+  if (apart && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
+    return LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
   }
   NormColumnsPlan columns;
-  if (internal::ServesColumns(a) && PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
-    return internal::LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
+  if (PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
+    return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
   NormWidePlan wide;
-  if (internal::ServesWide(a, lie) &&
-      internal::PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
-    const cudaError_t error = internal::LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
+  if (ServesWide(a, lie) && PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
+    const cudaError_t error = LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
-    const void* parts = static_cast<char*>(workspace) + internal::WidePartsAt<T, kCentre>(wide);
-    return internal::ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts),
-                                            wide.parts(), 1, limits, stream);
+    const void* parts = static_cast<char*>(workspace) + WidePartsAt<T, kCentre>(wide);
+    return ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts), wide.parts(), 1,
+                                  limits, stream);
   }
-  const auto plan = internal::PlanFor<T, kCentre>(a.rows, a.cols, traits, limits);
-  return internal::LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+  const auto plan = PlanNormBackward(a.rows, a.cols, traits, limits, [&](int blocks) {
+    return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
+        blocks, NormPolicy::kThreads, limits);
+  });
+  return LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
 }
 
 }  // namespace oneflow_lite::cuda

@@ -12,6 +12,7 @@
 
 #include "primitive/cuda/norms/backward/parts.cuh"
 #include "primitive/cuda/norms/backward/team.cuh"
+#include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
 
@@ -83,8 +84,8 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   }
 
  private:
-  // rms_norm's parts, where each thread has its own, do not wait for the last row's dx. (1024 x
-  // 12288 in half takes 26.3 us so, 27.1 otherwise. With layer_norm's two it makes no difference.)
+  // rms_norm's parts, where each thread has its own, do not wait for the last row's dx. (With
+  // layer_norm's two it makes no difference.)
   __device__ __forceinline__ bool StoresEarly() const {
     return !kCentre && a_.dweight && Base::IsStraight();
   }
@@ -160,8 +161,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   __device__ __forceinline__ bool NeedsSums() const { return !kAsks || more_.needs_sums; }
   // Whether there are so few that the team meets once more to give back the one it has read: the
   // next row would be asked for when half of this one's time is over. Rows of 16-bit elements in
-  // registers always have three; x and dy alone are ahead without (half layer_norm, 49152 x 16384:
-  // 0.93 of an addition, 0.84 with).
+  // registers always have three; x and dy alone are ahead without.
   __device__ __forceinline__ bool IsTight() const {
     return kCopiesSum && (!kHold || sizeof(T) > 2) && more_.stages == 2 && InUse() == 1;
   }
@@ -184,7 +184,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       if constexpr (kKept > 1) bias = Kept(1, k);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        row.v.v[i] = (row.v.v[i] - bias.v[i]) * Reciprocal(ClampWeight(w.v[i]));
+        row.v.v[i] = (row.v.v[i] - bias.v[i]) * ReciprocalOf(ClampWeight(w.v[i]));
       }
     } else {
 #pragma unroll
@@ -275,13 +275,12 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       if (a_.dsum) {
         Pack<T, N> raw;
         if constexpr (kCopiesSum) {
-          raw = PackOnChip<T, N>(words.dy + Base::TensorBytes() + k * more_.team * kPackBytes);
+          const char* const at = words.dy + Base::TensorBytes() + k * more_.team * kPackBytes;
+          raw = LoadApart<Pack<T, N>>(at, 1);
         } else {
           raw = LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k));
         }
-        const Values dsum = ConvertPack<C>(raw);
-#pragma unroll
-        for (int i = 0; i < N; ++i) dx.v[i] += dsum.v[i];
+        dx += ConvertPack<C>(raw);
       }
       StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
     }

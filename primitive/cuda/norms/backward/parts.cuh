@@ -33,7 +33,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
 
   __device__ __forceinline__ NormPartsTeam(const NormBackward<T>& a,
                                            const NormBackwardGrid<T, kCentre>& grid, char* shared)
-      : Base(grid, shared, a.dx ? a.dx : a.dy, a.rows, a.cols), a_(a), more_(grid) {
+      : Base(grid, shared, a.anchor(), a.rows, a.cols), a_(a), more_(grid) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       ClearOutside(dweight_[k], 0, 0);

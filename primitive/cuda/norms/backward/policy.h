@@ -31,17 +31,16 @@ struct NormColumnsPlan {
 inline bool PlanColumns(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
                         NormColumnsPlan* plan) {
   using P = NormColumnsPolicy;
-  if (t.aligned || t.compute_bytes > 4 || cols > P::MaxCols(t.pack)) return false;
+  if (t.aligned || t.from_output || t.compute_bytes > 4 || cols > P::MaxCols(t.pack)) return false;
   const bool few = cols <= P::kFewLanes * P::kColumns;
   plan->team = few ? P::kFewLanes : static_cast<int>(CeilDiv(cols, 32 * P::kColumns) * 32);
   const int64_t teams = P::kThreads / plan->team, regions = few ? P::kThreads / 32 : teams;
   plan->threads = static_cast<int>(teams * plan->team);
-  plan->units = P::kBlocks * P::kThreads / plan->threads * int64_t{limits.multiprocessors};
-  if (plan->units > CeilDiv(rows, teams)) plan->units = CeilDiv(rows, teams);
+  plan->units = Min(P::kBlocks * P::kThreads / plan->threads * int64_t{limits.multiprocessors},
+                    CeilDiv(rows, teams));
   // The teams' sums, and at the end what their rows come to.
   const int64_t sums = few ? 0 : teams * NormPolicy::kLeanSumBytes;
-  plan->shared = regions * t.kinds * cols * t.compute_bytes;
-  if (plan->shared < sums) plan->shared = sums;
+  plan->shared = Max(regions * t.kinds * cols * t.compute_bytes, sums);
   return true;
 }
 
@@ -52,8 +51,7 @@ inline bool PlanColumns(int64_t rows, int64_t cols, const NormTraits& t, const D
 //
 // Wider rows than clusters of 16 hold are shared out to all multiprocessors, as those of a few
 // units, whose slices exchange their sums through memory (norms/backward/wide_exchange.cuh): that
-// takes longer, so that three rows are at work besides. With five units or more, sums come too
-// late; five rows ahead and twelve stages changed nothing.
+// takes longer, so that three rows are at work besides.
 
 struct NormWidePolicy {
   static constexpr int kMaxWorkers = 448;   // threads of a block; with the others 128 registers
@@ -78,17 +76,20 @@ struct NormWidePolicy {
 template <class T>
 inline constexpr int kWidePacks = sizeof(T) == 2 ? 2 : 4;
 
-struct NormWidePlan {
+// What the kernel is told of its plan.
+struct NormWideShape {
   int slices = 1;        // of a row: blocks of a cluster
-  bool grid = false;     // ... which are no cluster, but all resident
   int packs = 0;         // of a slice
-  int workers = 0;       // threads of a block that compute
   int stages = 0;        // of the ring
   int ahead = 1;         // rows between that which is added up and that whose dx is computed
   int tensor_bytes = 0;  // of a slice of x or dy in a stage
   int period = 1;        // see NormWideRows
-  int64_t units = 0;     // blocks or clusters, which share out the rows
-  int64_t shared = 0;    // bytes of dynamic shared memory
+};
+struct NormWidePlan : NormWideShape {
+  bool grid = false;   // whether slices are no cluster, but all resident
+  int workers = 0;     // threads of a block that compute
+  int64_t units = 0;   // blocks or clusters, which share out the rows
+  int64_t shared = 0;  // bytes of dynamic shared memory
 
   int64_t parts() const { return units + period - 1; }
 };
@@ -103,10 +104,8 @@ constexpr int64_t WarpsOfWorkers(int64_t packs, int64_t ends, int many) {
 // Of blocks that are a row's only one: as many as the registers have room for, and rows to visit.
 inline int64_t BlocksPerMultiprocessor(int64_t workers, int64_t rows, const DeviceLimits& limits) {
   using P = NormWidePolicy;
-  int64_t blocks = (P::kMaxWorkers + P::kOtherThreads) / (workers + P::kOtherThreads);
-  const int64_t most = rows / (P::kMinTurns * limits.multiprocessors);
-  if (blocks > most) blocks = most;
-  return blocks > 1 ? blocks : 1;
+  const int64_t blocks = (P::kMaxWorkers + P::kOtherThreads) / (workers + P::kOtherThreads);
+  return Max(Min(blocks, rows / (P::kMinTurns * limits.multiprocessors)), 1);
 }
 
 // A plan with so many slices, or a few less; false where they do not fit. grid: they are no
@@ -124,8 +123,7 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   if (last <= 0) return false;
   int64_t warps = WarpsOfWorkers(each, ends, t.many);
   for (const int64_t some : {last, t.aligned ? last : last - 1}) {
-    const int64_t of_last = WarpsOfWorkers(some, ends, t.many);
-    if (of_last > warps) warps = of_last;
+    warps = Max(warps, WarpsOfWorkers(some, ends, t.many));
   }
   const int64_t workers = warps * 32;
   if (workers > P::kMaxWorkers) return false;
@@ -134,11 +132,10 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   plan->workers = static_cast<int>(workers);
   plan->tensor_bytes = static_cast<int>(CeilDiv(each, 8) + 1 + t.more_lines) * P::kLineBytes;
   const int64_t blocks = slices == 1 ? BlocksPerMultiprocessor(workers, rows, limits) : 1;
-  int64_t room = limits.shared_per_multiprocessor / blocks - kReservedSharedBytes;
-  if (room > limits.shared_per_block) room = limits.shared_per_block;
+  const int64_t room = Min(limits.shared_per_multiprocessor / blocks - kReservedSharedBytes,
+                           limits.shared_per_block);
   const int64_t fixed = t.scratch_bytes + t.weights * workers * t.many * t.pack * t.compute_bytes;
-  const int64_t stages = (room - fixed) / (2 * plan->tensor_bytes);
-  plan->stages = static_cast<int>(stages < P::kMaxStages ? stages : P::kMaxStages);
+  plan->stages = static_cast<int>(Min((room - fixed) / (2 * plan->tensor_bytes), P::kMaxStages));
   if (plan->stages < (grid ? P::kFarStages : P::kMinStages)) return false;
   plan->grid = grid;
   plan->ahead = plan->stages < P::kFarStages ? 1 : grid && plan->stages > P::kFarStages + 1 ? 3 : 2;
@@ -146,7 +143,7 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
   plan->units = grid          ? limits.multiprocessors / slices
                 : slices == 1 ? blocks * limits.multiprocessors
                               : max_clusters(slices);
-  if (plan->units > rows) plan->units = rows;
+  plan->units = Min(plan->units, rows);
   plan->period = plan->units == rows || plan->units % t.period == 0 ? 1 : t.period;
   return plan->units > 0;
 }
@@ -156,16 +153,12 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
 inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const DeviceLimits& limits) {
   const int enough = t.pack == 4 ? 4 : t.aligned ? 8 : 10;
   const int64_t blocks = plan.units * plan.slices, each = CeilDiv(blocks, limits.multiprocessors);
-  const int64_t busy = blocks < limits.multiprocessors ? blocks : limits.multiprocessors;
-  const int64_t warps = each * plan.workers / 32;
-  return busy * (warps < enough ? warps : enough);
+  return Min(blocks, limits.multiprocessors) * Min(each * plan.workers / 32, enough);
 }
 
 // About the microseconds that layer_norm takes over some hundred rows, where what the units leave
 // of the weights' gradients counts more than who is busy: as measured on an H200 over 150 shapes,
-// of 1 to 16 slices each, to 5 % on average. By this, float16 takes 32 us for 46 at 500 x 12477 and
-// 38 for 49 at 100 x 50257 with 4 and 16 slices for 2 and 8; float32 22 for 28 at 200 x 12477, 18
-// for 22 at 300 x 6007.
+// of 1 to 16 slices each, to 5 % on average (docs/lab/18-norm-backward-hundreds-of-wide-rows.md).
 inline double MicrosecondsOf(const NormWidePlan& plan, int64_t rows, int64_t cols,
                              const NormTraits& t, const DeviceLimits& limits) {
   const bool narrow = t.pack == 8;
@@ -235,9 +228,8 @@ inline int64_t MostNormSumBytes(int64_t rows, int64_t cols, int64_t bytes, const
   constexpr int kRoomy = 224 << 10;
   if (PacksOfRow(cols, t) <= NormPolicy::kThreads && limits.shared_per_block >= kRoomy) return 0;
   const int64_t chunks = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
-  const int64_t first = (rows > chunks ? rows : chunks) * bytes;
   const int64_t slices = int64_t{limits.multiprocessors} * NormWidePolicy::kExchangeBytes;
-  return CeilDiv(first > slices ? first : slices, 16) * 16;
+  return CeilDiv(Max(Max(rows, chunks) * bytes, slices), 16) * 16;
 }
 
 }  // namespace oneflow_lite::cuda

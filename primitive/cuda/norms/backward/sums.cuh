@@ -204,8 +204,7 @@ struct NormExactPolicy {
 inline int ExactChunks(int64_t cols) {
   using P = NormExactPolicy;
   if (cols <= P::kOwnColumns) return 0;
-  const int64_t chunks = CeilDiv(cols, P::kChunk);
-  return static_cast<int>(chunks < P::kMostChunks ? chunks : P::kMostChunks);
+  return static_cast<int>(Min(CeilDiv(cols, P::kChunk), P::kMostChunks));
 }
 
 // Of every row: its part of the sum of x - mean over columns [begin, end).

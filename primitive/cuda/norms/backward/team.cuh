@@ -176,7 +176,7 @@ class NormTeam {
   __device__ __forceinline__ Pack<T, N> PackOf(const char* words, int k, bool like,
                                                unsigned past) const {
     const char* const at = words + k * grid_.team * kPackBytes;
-    if (kAligned || like) return PackOnChip<T, N>(at);
+    if (kAligned || like) return LoadAlignedPack<N>(reinterpret_cast<const T*>(at));
     return ShiftedPackOnChip<T, N>(at, past);
   }
 
@@ -220,19 +220,10 @@ class NormTeam {
   }
 
   __device__ __forceinline__ void PrefetchTogether(const Span& span) const {
-    constexpr int kLineBytes = 128;
 #pragma unroll 1
-    for (int at = rank_ * kLineBytes; at < span.bytes; at += grid_.team * kLineBytes) {
+    for (int at = rank_ * kNormLineBytes; at < span.bytes; at += grid_.team * kNormLineBytes) {
       PrefetchToL2(span.from + at);
     }
-  }
-
-  // To be called before a cluster's first exchange, and once its last is over.
-  __device__ __forceinline__ void StartCluster() {
-    if (grid_.cluster) cluster_.Start(shared_);
-  }
-  __device__ __forceinline__ void FinishCluster() {
-    if (grid_.cluster) cluster_.Finish();
   }
 
   // All threads of the team come here.

@@ -59,7 +59,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     for (int s = 0; s < ahead; ++s) Issue(s, s, s);
     const int64_t step = int64_t{step_} * a_.cols;
     KeepWeights();
-    Base::StartCluster();
+    if (more_.cluster) this->cluster_.Start(this->shared_);
     __syncthreads();
     if (!kAligned && extra_ >= 0) LoadExtra(row_, this->turns_ > 0);
     int stage = 0, parity = 0;
@@ -85,7 +85,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       if (++stage == more_.stages) stage = 0, parity ^= 1;
     }
     WaitForCopies(0);
-    Base::FinishCluster();
+    if (more_.cluster) this->cluster_.Finish();
     __syncthreads();
     if (a_.dweight || a_.dbias) Base::StoreParts();
   }

@@ -21,10 +21,12 @@
 
 namespace oneflow_lite::cuda {
 
-// kOwn: see NormWideBlock. Of a row's weights there is a second copy for its sums then, in the
-// place of biases.
-template <class T, bool kCentre, bool kFromOutput, bool kOwn = false>
-class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
+// Own: void, or a class derived from this one that adds up a row's sums by packs of its own (kOwn,
+// see NormWideBlock): FindOwn() for rows that start alike, Sums SumsOfOwn(row, mean).
+template <class T, bool kCentre, bool kFromOutput, class Own = void>
+class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_v<Own>> {
+ protected:
+  static constexpr bool kOwn = !std::is_void_v<Own>;
   static_assert(!(kOwn && kFromOutput));
   using Base = NormWideBlock<T, kCentre, kFromOutput, kOwn>;
   using Base::a_, Base::biases_, Base::column_, Base::grid_, Base::kPacks, Base::N, Base::packs_,
@@ -60,7 +62,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     if (Base::Clustered()) internal::ClusterWait();
   }
 
- private:
+ protected:
   // Pack k of a worker: its place in the slice, and its first column. The first warps have kPacks
   // packs a lane, all of them whole. What is left, with the packs at the ends of the row, goes to
   // light warps, of fewer packs: questions take time, and the slowest warp holds up all others.
@@ -139,7 +141,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
   __device__ __forceinline__ void Start(const NormWideRows::Some& some) {
     Base::Slice(some.row);
     FindPlaces();
-    if constexpr (kOwn) FindOwn();
+    if constexpr (kOwn) static_cast<Own*>(this)->FindOwn();
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       KeepWeights(k);
@@ -216,66 +218,8 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
   template <bool kShifted>
   __device__ __forceinline__ Pack<T, N> OnChip(const char* part, unsigned low) const {
     const char* const at = part + (low & NormWidePolicy::kLineMask);
-    if (!kShifted) return PackOnChip<T, N>(at);
+    if (!kShifted) return LoadApart<Pack<T, N>>(at, 1);
     return ShiftedPackOnChip<T, N>(at, low & (kPackBytes - 1));
-  }
-
-  // Of this worker: the packs that are counted from the row's own first column on.
-  struct Own {
-    int begin, columns;  // of the slice
-    int place;           // of the worker's first pack, as place_
-    bool light;
-  };
-  __device__ __forceinline__ void FindOwn() {
-    const int most = grid_.packs * N, warp = static_cast<int>(threadIdx.x) / kWarp;
-    own_.begin = static_cast<int>(blockIdx.x) % grid_.slices * most;
-    const int left = Base::Cols() - own_.begin;
-    own_.columns = left < 0 ? 0 : left < most ? left : most;
-    const int full = own_.columns / (kPacks * kWarp * N);
-    own_.light = warp >= full;
-    const int before = own_.light ? full * kPacks + (warp - full) * kLightPacks : warp * kPacks;
-    own_.place = before * kWarp + static_cast<int>(threadIdx.x) % kWarp;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      const int pack = (own_.place + k * kWarp) * N, count = own_.columns - pack;
-      const int there = count < 0 ? 0 : count < N ? count : N;
-      Write(biases_, k,
-            LoadWeights<C, N, T>(a_.weight, a_.float_weight, own_.begin + pack, 0, there, C(1)));
-    }
-  }
-  __device__ __forceinline__ Sums SumsOfOwn(const Row& row, C mean) const {
-    const auto lead = static_cast<unsigned>(own_.begin - column_) * unsigned{sizeof(T)};
-    const unsigned x = row.x % kPackBytes + lead, dy = row.dy % kPackBytes + lead;
-    const char* const part =
-        this->ring_ + row.stage * 2 * grid_.tensor_bytes + own_.place * kPackBytes;
-    const char* const x_at =
-        part + (row.x & NormWidePolicy::kLineMask) + x / kPackBytes * kPackBytes;
-    const char* const dy_at = part + grid_.tensor_bytes + (row.dy & NormWidePolicy::kLineMask) +
-                              dy / kPackBytes * kPackBytes;
-    Sums sums;
-    const auto add = [&](int k, auto masked) {
-      const int count = own_.columns - (own_.place + k * kWarp) * N;
-      if (decltype(masked)::value && count <= 0) return;
-      const int skip = k * kWarp * kPackBytes;
-      const Values w = Read(biases_, k);
-      Values v = ConvertPack<C>(ShiftedPackOnChip<T, N>(x_at + skip, x % kPackBytes));
-      Values g = ConvertPack<C>(ShiftedPackOnChip<T, N>(dy_at + skip, dy % kPackBytes));
-      ToValues<kCentre, false>(v, w, w, mean);
-      if (decltype(masked)::value && count < N) {
-        ClearOutside(v, 0, count);
-        ClearOutside(g, 0, count);
-      }
-#pragma unroll
-      for (int i = 0; i < N; ++i) sums.Add(g.v[i] * w.v[i], v.v[i]);
-    };
-    if (own_.light) {
-#pragma unroll
-      for (int k = 0; k < kLightPacks; ++k) add(k, std::true_type());
-    } else {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) add(k, std::false_type());
-    }
-    return sums;
   }
 
   // What the worker's columns give to a row's sums.
@@ -284,7 +228,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     const C mean = scratch_.mean[row.stage];
     Sums sums;
     if constexpr (kOwn) {
-      if (grid_.needs_sums) sums = SumsOfOwn(row, mean);
+      if (grid_.needs_sums) sums = static_cast<const Own*>(this)->SumsOfOwn(row, mean);
     } else if (grid_.needs_sums) {
       EachPack(row, [&](int k, auto shifted, auto masked) {
         const Values w = Read(weights_, k);
@@ -301,7 +245,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     const int place = Scratch::Place(row.turn), lane = static_cast<int>(threadIdx.x) % kWarp;
     if (lane < kPosts) {
       const int warp = static_cast<int>(threadIdx.x) / kWarp;
-      StoreWords(scratch_.workers[place][warp * kPosts + lane], sums);
+      StoreApart(&scratch_.workers[place][warp * kPosts + lane], 1, sums);
     }
     __syncwarp();
     if (lane == 0) ClusterBarrier(scratch_.posted, place).Arrive();
@@ -340,8 +284,7 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     const Values more = whole && BytesPastBoundary(dsum) == 0
                             ? ConvertPack<C>(LoadAlignedPack<N>(dsum))
                             : LoadPart<C, N>(dsum, FirstOf(col), last, C(0));
-#pragma unroll
-    for (int i = 0; i < N; ++i) dx.v[i] += more.v[i];
+    dx += more;
   }
   __device__ __forceinline__ void Store(T* slice, const StowedPack<T, N> (&packed)[kPacks]) const {
     if (!light_) {
@@ -377,7 +320,6 @@ class NormWide : NormWideBlock<T, kCentre, kFromOutput, kOwn> {
     }
   }
 
-  Own own_;
   bool light_;
   int place_;              // see Place
   uint32_t mask_[kPacks];  // which elements of a pack are the row's

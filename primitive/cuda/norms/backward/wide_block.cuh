@@ -6,7 +6,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
-#include "primitive/cuda/chip/pack.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/backward/policy.h"
 #include "primitive/cuda/norms/backward/wide_exchange.cuh"
 #include "primitive/cuda/norms/math.cuh"
@@ -15,18 +15,12 @@ namespace oneflow_lite::cuda {
 
 // How a launch's blocks share out the work.
 template <class T>
-struct NormWideGrid {
+struct NormWideGrid : NormWideShape {
   using C = ComputeType<T>;
-  int slices;        // of a row: blocks
-  int packs;         // of a slice
-  int stages;        // of the ring
-  int ahead;         // rows between that which is added up and that whose dx is computed
-  int tensor_bytes;  // of a slice of x or dy in a stage
-  int period;        // see NormWideRows
-  bool needs_sums;   // else workers have nothing to add up
-  C share;           // 1 / cols
-  C* parts;          // of the weights' gradients, at PartPitch(cols)
-  uint64_t* words;   // of NormSliceExchange, where slices are no cluster; else null
+  bool needs_sums;  // else workers have nothing to add up
+  C share;          // 1 / cols
+  C* parts;         // of the weights' gradients, at PartPitch(cols)
+  uint64_t* words;  // of NormSliceExchange, where slices are no cluster; else null
 };
 
 // Rows `period` apart start alike between multiples of 16 bytes. Where that divides the number of
@@ -86,35 +80,14 @@ class NormWideRows {
   const int unit_, units_, period_;
 };
 
-// The compiler would move these structs in pieces.
-template <class Sums>
-__device__ __forceinline__ Sums LoadWords(const Sums& from) {
-  uint4 words[sizeof(Sums) / kPackBytes];
-#pragma unroll
-  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
-    words[i] = reinterpret_cast<const uint4*>(&from)[i];
-  }
-  Sums sums;
-  memcpy(&sums, words, sizeof(Sums));
-  return sums;
-}
-template <class Sums>
-__device__ __forceinline__ void StoreWords(Sums& to, const Sums& sums) {
-  uint4 words[sizeof(Sums) / kPackBytes];
-  memcpy(words, &sums, sizeof(Sums));
-#pragma unroll
-  for (size_t i = 0; i < sizeof(Sums) / kPackBytes; ++i) {
-    reinterpret_cast<uint4*>(&to)[i] = words[i];
-  }
-}
-
 // dx = dy * w * rstd + v * by_v + constant; x_hat = v * rstd + offset (norms/math.cuh).
 template <class C>
 struct alignas(16) NormRowFactors {
   C rstd, by_v, constant, offset;
 };
 
-// What a block has in shared memory in front of weights, biases and the ring.
+// What a block has in shared memory in front of weights, biases and the ring. Sums are moved there
+// in words (LoadApart): the compiler would move them in pieces.
 template <class C, class Sums>
 struct alignas(128) NormWideScratch {
   using P = NormWidePolicy;
@@ -199,13 +172,12 @@ class NormWideBlock {
   // bytes of a row of dx, or dy where there is none; the first and the last may reach over its
   // ends.
   __device__ __forceinline__ void Slice(int64_t row) {
-    const auto lead = BytesPastBoundary(Anchor() + row * a_.cols) / sizeof(T);
+    const auto lead = BytesPastBoundary(a_.anchor() + row * a_.cols) / sizeof(T);
     const int slice = static_cast<int>(blockIdx.x) % grid_.slices;
     column_ = slice * grid_.packs * N - static_cast<int>(lead);
     const int left = (Cols() - column_ + N - 1) / N;
     packs_ = left < 0 ? 0 : left < grid_.packs ? left : grid_.packs;
   }
-  __device__ __forceinline__ const T* Anchor() const { return a_.dx ? a_.dx : a_.dy; }
   __device__ __forceinline__ int Cols() const { return static_cast<int>(a_.cols); }
 
   // By the warp that copies.
@@ -324,7 +296,7 @@ class NormWideBlock {
     Sums sums;
 #pragma unroll 1
     for (int post = lane; post < posts; post += kWarp) {
-      sums = sums + LoadWords(scratch_.workers[place][post]);
+      sums = sums + LoadApart<Sums>(&scratch_.workers[place][post], 1);
     }
     return ReduceLanes<kWarp>(sums, Plus{});
   }
@@ -348,7 +320,7 @@ class NormWideBlock {
     if (lane < grid_.slices) sent.Send(slots + internal::ClusterRank(), lane, mine);
     sent.Await(Scratch::Parity(turn));
     Sums sums;
-    if (lane < grid_.slices) sums = LoadWords(slots[lane]);
+    if (lane < grid_.slices) sums = LoadApart<Sums>(slots + lane, 1);
     return ReduceLanes<kWarp>(sums, Plus{});
   }
 };
