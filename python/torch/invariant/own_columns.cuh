@@ -158,16 +158,26 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   internal::RowThroughImage<kPacks>(a, row, cols, each, warp, images[at]);
 }
 
+// A block: packs of a thread, at most, and for how many threads and blocks per multiprocessor the
+// compiler leaves registers.
+template <int kPacks_, int kThreads_, int kBlocks_>
+struct OwnShape {
+  static constexpr int kPacks = kPacks_, kThreads = kThreads_, kBlocks = kBlocks_;
+};
+
 // Threads of a block, as the compiler is told: single rows of one input have 64 registers a thread
 // so, which is more threads on a multiprocessor.
 template <class A, bool kCluster>
 inline constexpr int kOwnThreads = !kCluster && A::kInputs == 1 && sizeof(typename A::C) == 4
                                        ? 512
                                        : ShiftedShape<A, kCluster>::kThreads;
+template <class A, bool kCluster>
+using OwnShapeOf = OwnShape<ShiftedShape<A, kCluster>::kPacks, kOwnThreads<A, kCluster>,
+                            ShiftedShape<A, kCluster>::kBlocks>;
 
 // A row per block, or per cluster of blocks. Dynamic shared memory: OwnBytes.
-template <bool kCluster, class A, class Shape = ShiftedShape<A, kCluster>>
-__global__ void __launch_bounds__((kOwnThreads<A, kCluster>), Shape::kBlocks)
+template <bool kCluster, class A, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     OwnColumnsBlockKernel(A a, int cols, int each) {
   using Team = internal::Warps<kCluster>;
   extern __shared__ __align__(16) char memory[];
@@ -198,20 +208,19 @@ cudaError_t LaunchOwnWarps(const A& a, int64_t rows, int64_t cols, cudaStream_t 
   return Launch(OwnColumnsWarpKernel<kPacks, A>, blocks, kThreads, 0, stream, a, rows,
                 static_cast<int>(cols), static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
 }
-template <class A>
+template <class A, class Shape = OwnShapeOf<A, false>>
 cudaError_t LaunchOwnBlocks(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  using Shape = ShiftedShape<A, false>;
   const int64_t warps = CeilDiv(cols / A::kPack, kWarp * Shape::kPacks);
   const int threads = static_cast<int>(warps) * kWarp;
   const int each = static_cast<int>(CeilDiv(cols / A::kPack, threads));
-  return Launch(OwnColumnsBlockKernel<false, A>, rows, threads, OwnBytes<false, A>(threads, each),
-                stream, a, static_cast<int>(cols), each);
+  return Launch(OwnColumnsBlockKernel<false, A, Shape>, rows, threads,
+                OwnBytes<false, A>(threads, each), stream, a, static_cast<int>(cols), each);
 }
 template <class A>
 cudaError_t LaunchOwnClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                               cudaStream_t stream) {
-  using Shape = ShiftedShape<A, true>;
-  constexpr auto kKernel = &OwnColumnsBlockKernel<true, A>;
+  using Shape = OwnShapeOf<A, true>;
+  constexpr auto kKernel = &OwnColumnsBlockKernel<true, A, Shape>;
   constexpr int kThreads = Shape::kThreads;
   constexpr int64_t kMost = int64_t{kThreads} * Shape::kPacks;
   const int64_t packs = cols / A::kPack, small = CeilDiv(packs, kMost / 2);
@@ -219,7 +228,7 @@ cudaError_t LaunchOwnClusters(const A& a, int64_t rows, int64_t cols, const Devi
   if (rows > kMaxBlocks / blocks) return cudaErrorInvalidConfiguration;
   const int each = static_cast<int>(CeilDiv(packs, int64_t{blocks} * kThreads));
   const size_t bytes = OwnBytes<true, A>(kThreads, each);
-  const cudaError_t error = AllowAllShared<OwnColumnsBlockKernel<true, A>>(limits);
+  const cudaError_t error = AllowAllShared<OwnColumnsBlockKernel<true, A, Shape>>(limits);
   if (error != cudaSuccess) return error;
   return LaunchAs({blocks}, kKernel, rows * blocks, kThreads, bytes, stream, a,
                   static_cast<int>(cols), each);
@@ -249,6 +258,7 @@ cudaError_t LaunchOwnColumns(const A& a, const Columns& by_columns, int64_t rows
   if (packs <= 4 * kWarp) {
     const auto narrow = internal::NarrowOf(internal::RegistersOf<false>(a));
     if (packs <= 2 * kWarp) return internal::LaunchOwnWarps<2>(narrow, rows, cols, stream);
+    if (packs <= 3 * kWarp) return internal::LaunchOwnWarps<3>(narrow, rows, cols, stream);
     return internal::LaunchOwnWarps<4>(narrow, rows, cols, stream);
   }
   if (packs <= internal::kShiftedNarrowPacks) {
