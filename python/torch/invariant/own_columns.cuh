@@ -175,6 +175,23 @@ template <class A, bool kCluster>
 using OwnShapeOf = OwnShape<ShiftedShape<A, kCluster>::kPacks, kOwnThreads<A, kCluster>,
                             ShiftedShape<A, kCluster>::kBlocks>;
 
+// How often OwnTopShape's block of a row of one input is to be on a multiprocessor.
+template <class A>
+inline constexpr int kOwnTopBlocks = 3;
+// The shape of a block with a row of up to kMost packs, more than kAbove. OwnShapeOf has 11 warps
+// of 6 packs with 64 registers for these, which are twice on a multiprocessor; 8 warps of 8 packs
+// with 80 registers are three times, with as many packs again on their way. Two inputs would need a
+// cluster. Values that take more registers than memory keep OwnShapeOf.
+template <class A>
+struct OwnTopShape {
+  static constexpr bool kPair = A::kInputs == 2;
+  static constexpr bool kServes =
+      sizeof(typename A::C) == 4 &&
+      sizeof(typename A::template Value<A::kPack>) <= A::kInputs * kPackBytes;
+  using Shape = std::conditional_t<kPair, OwnShape<4, 512, 2>, OwnShape<8, 256, kOwnTopBlocks<A>>>;
+  static constexpr int64_t kAbove = kPair ? 1536 : 1920, kMost = Shape::kPacks * Shape::kThreads;
+};
+
 // A row per block, or per cluster of blocks. Dynamic shared memory: OwnBytes.
 template <bool kCluster, class A, class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
@@ -263,6 +280,13 @@ cudaError_t LaunchOwnColumns(const A& a, const Columns& by_columns, int64_t rows
   }
   if (packs <= internal::kShiftedNarrowPacks) {
     return internal::LaunchOwnBlocks(internal::RegistersOf<false>(a), rows, cols, stream);
+  }
+  if constexpr (OwnTopShape<Wide>::kServes) {
+    using Top = OwnTopShape<Wide>;
+    if (packs > Top::kAbove && packs <= Top::kMost) {
+      const auto wide = internal::RegistersOf<true>(a);
+      return internal::LaunchOwnBlocks<Wide, typename Top::Shape>(wide, rows, cols, stream);
+    }
   }
   if (packs <= internal::MostOwnPacks<Wide, false>()) {
     return internal::LaunchOwnBlocks(internal::RegistersOf<true>(a), rows, cols, stream);
