@@ -134,6 +134,47 @@ def test_sums_over_rows_twice(name, dtype, device):
                 assert_near(ours, other, dtype, scale=scale, units=16)
 
 
+def _moved(t, elements):
+    """The same values, so many elements behind a multiple of 16 bytes."""
+    room = torch.empty(elements + t.numel(), dtype=t.dtype, device=t.device)
+    moved = room[elements:].view(t.shape).copy_(t)
+    assert (moved.data_ptr() - elements * t.element_size()) % 16 == 0
+    return moved
+
+
+# Of float32 column by column up to 1024 columns, of 16 bits up to 2048; then a block, clusters of 2
+# to 16, and by columns again; of float64 teams. There are more rows than blocks, so that a column's
+# sum is rounded row by row.
+@pytest.mark.parametrize("of_x", (False, True))
+@pytest.mark.parametrize("name", ("layer_norm", "rms_norm"))
+def test_sums_over_rows_wherever_they_begin(name, of_x, dtype, device):
+    """Weight and bias, and x, get the same bits wherever x and dy begin within 16 bytes."""
+    widths = (1001, 1025, 2051, 4097, 8191, 14337, 27647, 50257, 110587)
+    wide = torch.float32 if dtype.itemsize == 2 else dtype  # 16 bits would hide most differences
+    places = range(16 // dtype.itemsize)
+
+    def sums(x, dy, w, b):
+        leaves = [t.detach().requires_grad_() for t in (x, w, b)]
+        leaves[0].requires_grad_(of_x)
+        if name == "layer_norm":
+            y = rows.layer_norm(leaves[0], x.shape[-1], *leaves[1:], invariant=True)
+        else:
+            del leaves[2]
+            y = rows.rms_norm(leaves[0], x.shape[-1], leaves[1], 1e-5, invariant=True)
+        return torch.autograd.grad(y, leaves if of_x else leaves[1:], dy)
+
+    for cols in widths if device == "cuda" else (33, 1001):
+        count = 1000 if cols < 10000 else 300
+        x, dy = (torch.randn(count, cols, device=device).to(dtype) for _ in range(2))
+        w, b = (torch.randn(cols, device=device).to(wide) for _ in range(2))
+        first = sums(x, dy, w, b)
+        for of_rows, of_dy in [(k, 0) for k in places] + [(3 * k, k) for k in places]:
+            again = sums(_moved(x, of_rows), _moved(dy, of_dy), w, b)
+            for ours, other in zip(again, first, strict=True):
+                same = torch.equal(_bits(ours), _bits(other))
+                assert same, f"{count} x {cols}: x {of_rows} elements further, dy {of_dy}"
+
+
 @pytest.mark.parametrize("name", ("softmax", "layer_norm", "rms_norm"))
 def test_4096_rows(name, device, threads):
     for cols in (16, 33, 96):

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "primitive/cuda/cross_entropy/cross_entropy.cuh"
+#include "primitive/cuda/norms/sums.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

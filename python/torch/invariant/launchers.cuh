@@ -21,6 +21,9 @@ namespace cuda {
 template <>
 inline constexpr int
     kOwnThreads<NormHeldRow<true, DirectLoad<float>, ImageStore<float>, true>, false> = 384;
+// 16384 x 8191: 137 us, with 24 bytes of spills; 142 with three blocks.
+template <>
+inline constexpr int kOwnTopBlocks<CrossEntropyLossRow<float, false>> = 4;
 
 template <class T>
 struct InvariantOf {
@@ -59,12 +62,17 @@ struct InvariantOf {
   }
   static cudaError_t ScaleMask(const ScaleMaskProblem& p, const void* x, const void* mask, void* y,
                                const Limits& limits, cudaStream_t stream) {
-    auto rows = internal::MakeMaskedRows<T, uint64_t>(p, static_cast<const T*>(x), mask,
-                                                      static_cast<T*>(y));
-    rows.tiles.on = false;
-    return LaunchOwnColumns(OwnMaskRow<T>{{rows}, {static_cast<T*>(y), p.cols}},
-                            FormedMaskRow<T, uint64_t, false>{rows}, p.rows, p.cols, limits,
-                            stream);
+    const auto rows_of = [&](auto index) {
+      auto rows = internal::MakeMaskedRows<T, decltype(index)>(p, static_cast<const T*>(x), mask,
+                                                               static_cast<T*>(y));
+      rows.tiles.on = false;
+      return rows;
+    };
+    const FormedMaskRow<T, uint64_t, false> by_columns{rows_of(uint64_t{})};
+    // Of so many rows there is room for narrow ones alone, which have no other kernel.
+    if (p.rows >> 31 != 0) return LaunchByColumns(by_columns, p.rows, p.cols, stream);
+    return LaunchOwnColumns(OwnMaskRow<T>{{rows_of(uint32_t{})}, {static_cast<T*>(y), p.cols}},
+                            by_columns, p.rows, p.cols, limits, stream);
   }
   static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
                                        void* dx, const Limits& limits, cudaStream_t stream) {

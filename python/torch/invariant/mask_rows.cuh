@@ -12,9 +12,10 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// Of fewer than 2^31 rows.
 template <class T>
-struct OwnMaskRow : FormedMaskRow<T, uint64_t, false> {
-  using Base = FormedMaskRow<T, uint64_t, false>;
+struct OwnMaskRow : FormedMaskRow<T, uint32_t, false> {
+  using Base = FormedMaskRow<T, uint32_t, false>;
   using Element = T;
   using Base::rows;
   using typename Base::C;

@@ -158,16 +158,43 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   internal::RowThroughImage<kPacks>(a, row, cols, each, warp, images[at]);
 }
 
+// A block: packs of a thread, at most, and for how many threads and blocks per multiprocessor the
+// compiler leaves registers.
+template <int kPacks_, int kThreads_, int kBlocks_>
+struct OwnShape {
+  static constexpr int kPacks = kPacks_, kThreads = kThreads_, kBlocks = kBlocks_;
+};
+
 // Threads of a block, as the compiler is told: single rows of one input have 64 registers a thread
 // so, which is more threads on a multiprocessor.
 template <class A, bool kCluster>
 inline constexpr int kOwnThreads = !kCluster && A::kInputs == 1 && sizeof(typename A::C) == 4
                                        ? 512
                                        : ShiftedShape<A, kCluster>::kThreads;
+template <class A, bool kCluster>
+using OwnShapeOf = OwnShape<ShiftedShape<A, kCluster>::kPacks, kOwnThreads<A, kCluster>,
+                            ShiftedShape<A, kCluster>::kBlocks>;
+
+// How often OwnTopShape's block of a row of one input is to be on a multiprocessor.
+template <class A>
+inline constexpr int kOwnTopBlocks = 3;
+// The shape of a block with a row of up to kMost packs, more than kAbove. OwnShapeOf has 11 warps
+// of 6 packs with 64 registers for these, which are twice on a multiprocessor; 8 warps of 8 packs
+// with 80 registers are three times, with as many packs again on their way. Two inputs would need a
+// cluster. Values that take more registers than memory keep OwnShapeOf.
+template <class A>
+struct OwnTopShape {
+  static constexpr bool kPair = A::kInputs == 2;
+  static constexpr bool kServes =
+      sizeof(typename A::C) == 4 &&
+      sizeof(typename A::template Value<A::kPack>) <= A::kInputs * kPackBytes;
+  using Shape = std::conditional_t<kPair, OwnShape<4, 512, 2>, OwnShape<8, 256, kOwnTopBlocks<A>>>;
+  static constexpr int64_t kAbove = kPair ? 1536 : 1920, kMost = Shape::kPacks * Shape::kThreads;
+};
 
 // A row per block, or per cluster of blocks. Dynamic shared memory: OwnBytes.
-template <bool kCluster, class A, class Shape = ShiftedShape<A, kCluster>>
-__global__ void __launch_bounds__((kOwnThreads<A, kCluster>), Shape::kBlocks)
+template <bool kCluster, class A, class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     OwnColumnsBlockKernel(A a, int cols, int each) {
   using Team = internal::Warps<kCluster>;
   extern __shared__ __align__(16) char memory[];
@@ -198,20 +225,19 @@ cudaError_t LaunchOwnWarps(const A& a, int64_t rows, int64_t cols, cudaStream_t 
   return Launch(OwnColumnsWarpKernel<kPacks, A>, blocks, kThreads, 0, stream, a, rows,
                 static_cast<int>(cols), static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
 }
-template <class A>
+template <class A, class Shape = OwnShapeOf<A, false>>
 cudaError_t LaunchOwnBlocks(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  using Shape = ShiftedShape<A, false>;
   const int64_t warps = CeilDiv(cols / A::kPack, kWarp * Shape::kPacks);
   const int threads = static_cast<int>(warps) * kWarp;
   const int each = static_cast<int>(CeilDiv(cols / A::kPack, threads));
-  return Launch(OwnColumnsBlockKernel<false, A>, rows, threads, OwnBytes<false, A>(threads, each),
-                stream, a, static_cast<int>(cols), each);
+  return Launch(OwnColumnsBlockKernel<false, A, Shape>, rows, threads,
+                OwnBytes<false, A>(threads, each), stream, a, static_cast<int>(cols), each);
 }
 template <class A>
 cudaError_t LaunchOwnClusters(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                               cudaStream_t stream) {
-  using Shape = ShiftedShape<A, true>;
-  constexpr auto kKernel = &OwnColumnsBlockKernel<true, A>;
+  using Shape = OwnShapeOf<A, true>;
+  constexpr auto kKernel = &OwnColumnsBlockKernel<true, A, Shape>;
   constexpr int kThreads = Shape::kThreads;
   constexpr int64_t kMost = int64_t{kThreads} * Shape::kPacks;
   const int64_t packs = cols / A::kPack, small = CeilDiv(packs, kMost / 2);
@@ -219,7 +245,7 @@ cudaError_t LaunchOwnClusters(const A& a, int64_t rows, int64_t cols, const Devi
   if (rows > kMaxBlocks / blocks) return cudaErrorInvalidConfiguration;
   const int each = static_cast<int>(CeilDiv(packs, int64_t{blocks} * kThreads));
   const size_t bytes = OwnBytes<true, A>(kThreads, each);
-  const cudaError_t error = AllowAllShared<OwnColumnsBlockKernel<true, A>>(limits);
+  const cudaError_t error = AllowAllShared<OwnColumnsBlockKernel<true, A, Shape>>(limits);
   if (error != cudaSuccess) return error;
   return LaunchAs({blocks}, kKernel, rows * blocks, kThreads, bytes, stream, a,
                   static_cast<int>(cols), each);
@@ -249,10 +275,18 @@ cudaError_t LaunchOwnColumns(const A& a, const Columns& by_columns, int64_t rows
   if (packs <= 4 * kWarp) {
     const auto narrow = internal::NarrowOf(internal::RegistersOf<false>(a));
     if (packs <= 2 * kWarp) return internal::LaunchOwnWarps<2>(narrow, rows, cols, stream);
+    if (packs <= 3 * kWarp) return internal::LaunchOwnWarps<3>(narrow, rows, cols, stream);
     return internal::LaunchOwnWarps<4>(narrow, rows, cols, stream);
   }
   if (packs <= internal::kShiftedNarrowPacks) {
     return internal::LaunchOwnBlocks(internal::RegistersOf<false>(a), rows, cols, stream);
+  }
+  if constexpr (OwnTopShape<Wide>::kServes) {
+    using Top = OwnTopShape<Wide>;
+    if (packs > Top::kAbove && packs <= Top::kMost) {
+      const auto wide = internal::RegistersOf<true>(a);
+      return internal::LaunchOwnBlocks<Wide, typename Top::Shape>(wide, rows, cols, stream);
+    }
   }
   if (packs <= internal::MostOwnPacks<Wide, false>()) {
     return internal::LaunchOwnBlocks(internal::RegistersOf<true>(a), rows, cols, stream);

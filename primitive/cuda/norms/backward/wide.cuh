@@ -262,11 +262,15 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
       Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
 #pragma unroll
       for (int i = 0; i < N; ++i) {
-        const C scaled = dy.v[i] * factors.rstd;
-        dx.v[i] = scaled * w.v[i] +
-                  (kCentre ? v.v[i] * factors.by_v + factors.constant : v.v[i] * factors.by_v);
-        dweight_[k].v[i] += kFromOutput ? dy.v[i] * v.v[i] : scaled * v.v[i];
-        if (kRecentre<T, kCentre> && !kFromOutput) dweight_[k].v[i] += dy.v[i] * factors.offset;
+        if constexpr (kOwn) {
+          dx.v[i] = RoundedAlike(factors, w.v[i], v.v[i], dy.v[i], dweight_[k].v[i]);
+        } else {
+          const C scaled = dy.v[i] * factors.rstd;
+          dx.v[i] = scaled * w.v[i] +
+                    (kCentre ? v.v[i] * factors.by_v + factors.constant : v.v[i] * factors.by_v);
+          dweight_[k].v[i] += kFromOutput ? dy.v[i] * v.v[i] : scaled * v.v[i];
+          if (kRecentre<T, kCentre> && !kFromOutput) dweight_[k].v[i] += dy.v[i] * factors.offset;
+        }
         if (kCentre) dbias_[k].v[i] += dy.v[i];
       }
       if (a_.dsum) AddDsum<decltype(masked)::value>(dx, out - a_.dx, k);
@@ -275,6 +279,18 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     __syncwarp();
     if (threadIdx.x % kWarp == 0) ClusterBarrier(scratch_.free, row.stage).Arrive();
     if (a_.dx) Store(out, packed);
+  }
+  // An element's dx, and what it adds to its column's dweight. Which of EachPack's codes serves a
+  // column depends on where rows begin, and the compiler may fuse a product and a sum in one of
+  // them only: here it is told which.
+  __device__ __forceinline__ static C RoundedAlike(const Factors& factors, C w, C v, C dy,
+                                                   C& dweight) {
+    const C scaled = __fmul_rn(dy, factors.rstd);
+    dweight = __fmaf_rn(scaled, v, dweight);
+    if (kRecentre<T, kCentre>) dweight = __fmaf_rn(dy, factors.offset, dweight);
+    const C by_row =
+        kCentre ? __fmaf_rn(v, factors.by_v, factors.constant) : __fmul_rn(v, factors.by_v);
+    return __fmaf_rn(scaled, w, by_row);
   }
   template <bool kMasked>
   __device__ __forceinline__ void AddDsum(Values& dx, int64_t slice, int k) const {

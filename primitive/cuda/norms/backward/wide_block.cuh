@@ -128,8 +128,8 @@ class NormRowNumbers {
   C now_ = 0, next_;
 };
 
-// kOwn: a row's sums are added up by packs that are counted from the row's own first column on, so
-// that they do not depend on where the row begins.
+// kOwn: nothing depends on where rows begin. A row's sums are added up by packs counted from its
+// first column on; a column's by rows in their order, by code that rounds alike for every pack.
 template <class T, bool kCentre, bool kFromOutput, bool kOwn>
 class NormWideBlock {
  protected:
