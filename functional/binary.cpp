@@ -5,6 +5,7 @@
 
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/host_value.h"
 #include "functional/operands.h"
 #include "functional/reduce.h"
 #include "functional/ternary.h"
@@ -76,7 +77,7 @@ Status CheckOperands(const OpExpr& op, const Operand& a, const Operand& b) {
 
 StatusOr<Tensor> ToTerm(const OpExpr& op, const Operand& o, DType dtype) {
   const Tensor* t = std::get_if<Tensor>(&o);
-  if (t && (t->dtype() == dtype || t->ndim() > 0 || t->device().type != DeviceType::kCPU)) {
+  if (t && (t->dtype() == dtype || t->ndim() > 0 || !IsInHostMemory(*t))) {
     return Cast(*t, dtype);
   }
   return ToTensor(op.def().name, o, ComputeType(dtype));

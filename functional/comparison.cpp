@@ -141,8 +141,7 @@ StatusOr<bool> Equal(const Tensor& x, const Tensor& other) {
   // Tensors that differ mostly do so early. Where a value is read without waiting, it is worth
   // looking at some elements before the others.
   constexpr int64_t kFirst = 4096, kMany = 4 * kFirst;
-  const bool reads = a.device().type == DeviceType::kCPU && !GlobalOf(a);
-  if (reads && a.ndim() > 0 && a.shape()[0] > 1 && a.numel() >= kMany) {
+  if (ReadsAtOnce(a) && a.ndim() > 0 && a.shape()[0] > 1 && a.numel() >= kMany) {
     const int64_t rows = a.shape()[0], row = a.numel() / rows;
     const int64_t first = std::min(rows - 1, std::max<int64_t>(1, kFirst / row));
     OFL_ASSIGN_OR_RETURN(const Tensor a_first, Narrow(a, 0, 0, first));

@@ -78,10 +78,7 @@ Status Record(const Tensor& x, const Tensor& y, BoxingNode::Way way, PlacementRe
   OFL_RETURN_IF_ERROR(autograd::RefreshView(x));
   auto node = MakeRef<BoxingNode>(way, placement, std::move(sbp), std::move(went), shape);
   node->edges.push_back(autograd::GradientEdge(x));
-  if (y.device().type == DeviceType::kCUDA) {
-    OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(y.device()));
-    node->stream = Ref<Stream>(stream);
-  }
+  OFL_RETURN_IF_ERROR(autograd::KeepStream(node.get(), y.device()));
   autograd::SetHistory(y, std::move(node), 0);
   return OkStatus();
 }

@@ -10,13 +10,20 @@
 
 namespace oneflow_lite::functional {
 
+// Whether t has elements at all: on meta it has a shape alone.
+inline bool HasData(const Tensor& t) { return t.device().type != DeviceType::kMeta; }
+// Whether they are in the host's memory; of a global tensor those that are here.
+inline bool IsInHostMemory(const Tensor& t) { return t.device().type == DeviceType::kCPU; }
+// Whether reading them waits for nothing: no device, no other process.
+inline bool ReadsAtOnce(const Tensor& t) { return IsInHostMemory(t) && !GlobalOf(t); }
+
 // The elements, dense and in the host's memory, outside autograd; of a global tensor all of them,
 // by a collective. RuntimeError on meta.
 inline StatusOr<Tensor> ReadBack(absl::string_view op, const Tensor& t) {
-  if (t.device().type == DeviceType::kMeta) {
+  if (!HasData(t)) {
     return Error(ErrorKind::kRuntime, op, "(): ", Describe(t), " has no data");
   }
-  if (t.device().type == DeviceType::kCPU && !GlobalOf(t) && t.is_contiguous()) return t.Detach();
+  if (ReadsAtOnce(t) && t.is_contiguous()) return t.Detach();
   GradGuard no_grad(false);
   OFL_ASSIGN_OR_RETURN(const Tensor whole, Whole(op, t));
   OFL_ASSIGN_OR_RETURN(Tensor host, To(whole.Detach(), Device{}, {}));

@@ -6,6 +6,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
 #include "functional/index_rows.h"
 #include "functional/select.h"
 #include "functional/view.h"
@@ -184,9 +185,8 @@ StatusOr<Tensor> AddPlacesWide(const Tensor& sum, int64_t dim, const Tensor& ind
   static const OpExpr& op = ScatterOpExpr("scatter_add_");
   Tensor from = src;
   const Dims& dims = index.shape().dims();
-  // The CPU adds bfloat16, which a shift widens, as it goes.
-  const bool widens = sum.device().type == DeviceType::kCPU && src.dtype() == DType::kBFloat16;
-  if (!widens && (dims.empty() || index.numel() == *std::max_element(dims.begin(), dims.end()))) {
+  if (!WidensAsItAdds(src) &&
+      (dims.empty() || index.numel() == *std::max_element(dims.begin(), dims.end()))) {
     // A line may be sorted by its places, in one dtype.
     OFL_ASSIGN_OR_RETURN(from, Cast(src, sum.dtype()));
   }

@@ -37,7 +37,7 @@ StatusOr<Tensor> LineOf(const char* name, const Tensor& index) {
 Status CheckPlaces(const char* name, const Tensor& places, int64_t dim, int64_t size) {
   // Of a global one each rank looks at its own, and all go on alike.
   const GlobalSpec* g = GlobalOf(places);
-  if (places.device().type != DeviceType::kCPU || (g && !g->local.defined())) return OkStatus();
+  if (!IsInHostMemory(places) || (g && !g->local.defined())) return OkStatus();
   Tensor dense = g ? g->local : places;
   if (!dense.is_contiguous()) {
     OFL_ASSIGN_OR_RETURN(dense, ReadBack(name, dense));

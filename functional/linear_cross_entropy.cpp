@@ -330,10 +330,7 @@ StatusOr<Tensor> Loss(const HeadOperands& given, const Options& options) {
     if (now) node->Keep(std::move(sums));
     OFL_ASSIGN_OR_RETURN(loss, Reduced(losses, o, options, scale.defined(), given.target.shape()));
   }
-  if (loss.device().type == DeviceType::kCUDA) {
-    OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(loss.device()));
-    node->stream = Ref<Stream>(stream);
-  }
+  OFL_RETURN_IF_ERROR(autograd::KeepStream(node.get(), loss.device()));
   autograd::SetHistory(loss, std::move(node), 0);
   return loss;
 }

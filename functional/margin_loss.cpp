@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/margin_loss.h"
 
-#include <limits>
-
 #include "functional/binary.h"
 #include "functional/compact.h"
 #include "functional/copy.h"
@@ -16,14 +14,10 @@
 #include "functional/select.h"
 #include "functional/statistics.h"
 #include "functional/ternary.h"
-#include "functional/triangle.h"
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
-#include "oneflow_lite/framework/autograd.h"
-#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
-#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -72,38 +66,7 @@ StatusOr<Rows> RowsOf(const char* name, const Tensor& x, const Tensor& target, i
   return rows;
 }
 
-// Whether one op gives the distances: of floats on the CPU that are not recorded.
-bool HasDistances(const Tensor& x, double p) {
-  const bool norm = p == 0 || p == 1 || p == 2 || p == std::numeric_limits<double>::infinity();
-  const bool dtype = x.dtype() == DType::kFloat32 || x.dtype() == DType::kFloat64;
-  const bool recorded = GradEnabled() && autograd::RequiresGrad(x);
-  return norm && dtype && x.device().type == DeviceType::kCPU && !GlobalOf(x) && !recorded;
-}
-
 }  // namespace
-
-StatusOr<Tensor> Pdist(const Tensor& x, double p) {
-  constexpr char kName[] = "pdist";
-  if (!x.defined()) return NotDefined(kName, "input");
-  if (x.ndim() != 2) return ShapeMismatch(kName, "input", x.shape(), "2 dims");
-  if (!(p >= 0)) return BadValue(kName, "p", absl::StrCat(p), "at least 0");
-  if (HasDistances(x, p)) {
-    static const OpExpr& op =
-        OpBuilder("distances").Input("a").Input("b").Output("out").Attr("p").Attr("pairs").Get();
-    OFL_ASSIGN_OR_RETURN(const Tensor rows, Unsqueeze(x, 0));
-    return Call(op, {rows, rows}, {p, true});
-  }
-  const int64_t n = x.shape()[0];
-  OFL_ASSIGN_OR_RETURN(const Tensor pairs, TriuIndices(n, n, 1, DType::kInt64, x.device()));
-  OFL_ASSIGN_OR_RETURN(const Tensor i, Select(pairs, 0, 0));
-  OFL_ASSIGN_OR_RETURN(const Tensor j, Select(pairs, 0, 1));
-  OFL_ASSIGN_OR_RETURN(const Tensor a, IndexSelect(x, 0, i));
-  OFL_ASSIGN_OR_RETURN(const Tensor b, IndexSelect(x, 0, j));
-  OFL_ASSIGN_OR_RETURN(const Tensor off, Sub(a, b));
-  if (x.shape()[1] == 0) return Sum(off, Dims{-1});
-  StatusOr<Tensor> y = VectorNorm(off, p, Dims{-1});
-  return y.ok() ? y : Renamed(kName, y.status());
-}
 
 StatusOr<Tensor> CosineEmbeddingLoss(const Tensor& given1, const Tensor& given2,
                                      const Tensor& target, double margin,
@@ -240,8 +203,6 @@ StatusOr<Tensor> MultilabelSoftMarginLoss(const Tensor& x, const Tensor& target,
   return Reduced(kName, loss, reduction);
 }
 
-OFL_REGISTER_FUNCTION("pdist(Tensor input, float p=2.0) -> Tensor", Pdist, kFunction,
-                      "The p-norms of the distances between each two rows, i < j.");
 OFL_REGISTER_FUNCTION(
     "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, "
     "str reduction='mean') -> Tensor",

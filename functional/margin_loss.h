@@ -10,8 +10,6 @@
 
 namespace oneflow_lite::functional {
 
-// The p-norm of the distance between each two rows of x [n, m], i < j: n (n - 1) / 2 of them.
-OFL_API StatusOr<Tensor> Pdist(const Tensor& x, double p = 2);
 // 1 - cosine of x1 and x2 where target is 1, max(0, cosine - margin) where it is -1; along the last
 // dim, of [n, m] or [m].
 OFL_API StatusOr<Tensor> CosineEmbeddingLoss(const Tensor& x1, const Tensor& x2,

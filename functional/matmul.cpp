@@ -29,9 +29,7 @@ StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
 // where reading it waits for nothing.
 StatusOr<double> MagnitudeOf(const Tensor& t) {
   if (SizeOf(t.dtype()) <= 2) return t.dtype() == DType::kInt16 ? 0x1p15 : 0x1p8;
-  if (t.device().type != DeviceType::kCPU || GlobalOf(t) || t.numel() == 0) {
-    return std::numeric_limits<double>::infinity();
-  }
+  if (!ReadsAtOnce(t) || t.numel() == 0) return std::numeric_limits<double>::infinity();
   OFL_ASSIGN_OR_RETURN(const TensorList ends, AMinMax(t));
   OFL_ASSIGN_OR_RETURN(const double least, ValueOf<double>("matmul", ends[0]));
   OFL_ASSIGN_OR_RETURN(const double most, ValueOf<double>("matmul", ends[1]));

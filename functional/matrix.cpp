@@ -90,7 +90,7 @@ const Pade& PadeFor(DType dtype) {
 
 // How often the largest of the matrices is halved.
 StatusOr<int> Halvings(const Tensor& a, double most) {
-  if (a.numel() == 0 || a.device().type == DeviceType::kMeta) return 0;
+  if (a.numel() == 0 || !HasData(a)) return 0;
   OFL_ASSIGN_OR_RETURN(const Tensor sizes, Abs(a.Detach()));
   OFL_ASSIGN_OR_RETURN(const Tensor sums, Sum(sizes, Dims{-2}));
   OFL_ASSIGN_OR_RETURN(const Tensor largest, Amax(sums));

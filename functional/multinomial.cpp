@@ -3,6 +3,7 @@
 #include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
 #include "functional/host_value.h"
 #include "functional/random.h"
 #include "functional/reduce.h"
@@ -12,7 +13,6 @@
 #include "functional/sort.h"
 #include "functional/unary.h"
 #include "functional/view.h"
-#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -61,10 +61,10 @@ StatusOr<Tensor> FirstOnes(const Tensor& weights, int64_t count, Ref<Generator> 
   return found[1];
 }
 
-// How many sums of a row are less than each x of it, or, if `equal`, not more. On the CPU they
-// never fall, which lets them be searched.
+// How many sums of a row are less than each x of it, or, if `equal`, not more. Sums that never
+// fall are searched.
 StatusOr<Tensor> CountUpTo(const Tensor& sums, const Tensor& x, bool equal) {
-  if (sums.device().type == DeviceType::kCPU && !GlobalOf(sums)) {
+  if (SumsNeverFall(sums)) {
     OFL_ASSIGN_OR_RETURN(const Tensor dense, Contiguous(x));
     return SearchSorted(sums, dense, /*right=*/equal);
   }

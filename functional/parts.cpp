@@ -95,10 +95,7 @@ Status Record(const Tensor& x, int64_t dim, Dims sizes, bool selected, const Ten
   OFL_RETURN_IF_ERROR(autograd::RefreshView(x));
   auto node = MakeRef<PartsNode>(x, dim, std::move(sizes), selected);
   node->edges.push_back(autograd::GradientEdge(x));
-  if (x.device().type == DeviceType::kCUDA) {
-    OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(x.device()));
-    node->stream = Ref<Stream>(stream);
-  }
+  OFL_RETURN_IF_ERROR(autograd::KeepStream(node.get(), x.device()));
   for (size_t i = 0; i < parts.size(); ++i) {
     autograd::SetHistory(parts[i], node, static_cast<uint32_t>(i));
   }

@@ -8,6 +8,7 @@
 #include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
@@ -28,7 +29,7 @@ StatusOr<Tensor> Leaf(StatusOr<Tensor> t, bool requires_grad) {
 }
 
 Status CheckNotCaptured(Device device) {
-  if (device.type != DeviceType::kCUDA) return OkStatus();
+  if (!MayBeCaptured(device)) return OkStatus();
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
   if (!stream->capturing()) return OkStatus();
   return Error(
@@ -282,7 +283,8 @@ StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DTy
   }
   constexpr int64_t kMostOfOne = int64_t{1} << 32;  // the op's limit
   const Device where = device.value_or(Device{});
-  if (where.type == DeviceType::kCPU && n <= kMostOfOne && !GlobalScope::Current()) {
+  static const KernelSet kernels("randperm");
+  if (kernels.Has(where.type, DType::kInt64) && n <= kMostOfOne && !GlobalScope::Current()) {
     static const OpExpr& op = NewOp("randperm");
     OFL_ASSIGN_OR_RETURN(const DrawnPlace at,
                          TakeNumbers(std::move(generator), where, n, PerCounter(DType::kFloat64)));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "functional/copy.h"
+#include "functional/device_traits.h"
 #include "functional/reduce_call.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -50,9 +51,9 @@ bool AreNeighbours(const Dims& dims) {
   return n == 0 || dims[n - 1] - dims[0] == n - 1;
 }
 
-// Whether the op takes these dims as they are: neighbours everywhere, any on CUDA.
+// Whether the op takes these dims as they are.
 bool TakesDims(const Tensor& x, const Dims& dims) {
-  return AreNeighbours(dims) || x.device().type == DeviceType::kCUDA;
+  return AreNeighbours(dims) || ReducesDimsApart(x);
 }
 
 // x with the dims at its end.

@@ -7,6 +7,7 @@
 #include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
 #include "functional/host_value.h"
 #include "functional/index.h"
 #include "functional/reduce.h"
@@ -14,7 +15,6 @@
 #include "functional/sort.h"
 #include "functional/ternary.h"
 #include "functional/view.h"
-#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -157,9 +157,7 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
   // Comparisons of all, which vectors make, beat a search for each; of few they are as many calls.
   constexpr int64_t kFew = 16, kMany = 8192;
   const bool compares = among.numel() <= kFew && sought.numel() >= kMany;
-  if (compares && device.type == DeviceType::kCPU && !GlobalOf(sought)) {
-    return IsOneOf(sought, among, invert);
-  }
+  if (compares && CallsAreCheap(sought)) return IsOneOf(sought, among, invert);
   OFL_ASSIGN_OR_RETURN(TensorList ordered, Sort(among));
   OFL_ASSIGN_OR_RETURN(Tensor place, SearchSorted(ordered[0], sought));
   OFL_ASSIGN_OR_RETURN(place, Reshape(place, Shape{-1}));
@@ -214,7 +212,8 @@ StatusOr<Tensor> CountsOf(const Tensor& x, int64_t bins, double min, double max)
                                 .Attr("low")
                                 .Attr("high")
                                 .Get();
-  if (x.device().type == DeviceType::kCPU && !GlobalOf(x)) {
+  static const KernelSet kernels("bin_counts");
+  if (kernels.Has(x)) {
     OFL_ASSIGN_OR_RETURN(const Tensor none, Empty(Shape{0}, x.dtype(), x.device()));
     return Call(op, {x, none, Tensor()}, {bins, min, max});
   }

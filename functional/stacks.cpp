@@ -6,6 +6,7 @@
 #include "functional/cat.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
 #include "functional/host_value.h"
 #include "functional/parts.h"
 #include "functional/shapes.h"
@@ -14,7 +15,6 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
-#include "oneflow_lite/framework/global.h"
 
 namespace oneflow_lite::functional {
 namespace {
@@ -81,13 +81,12 @@ StatusOr<Tensor> ColumnStack(absl::Span<const Tensor> tensors) {
 
 namespace {
 
-// Whether blocks are written into zeros one by one: those of the CPU that are not recorded, none of
-// which is promoted.
+// Whether blocks are written into zeros one by one: where calls are cheap, those that are not
+// recorded, none of which is promoted.
 bool WritesBlocks(const TensorList& blocks) {
   return std::all_of(blocks.begin(), blocks.end(), [&](const Tensor& t) {
     const bool recorded = GradEnabled() && autograd::RequiresGrad(t);
-    return t.device().type == DeviceType::kCPU && t.dtype() == blocks[0].dtype() && !GlobalOf(t) &&
-           !recorded;
+    return CallsAreCheap(t) && t.dtype() == blocks[0].dtype() && !recorded;
   });
 }
 StatusOr<Tensor> WrittenBlocks(const TensorList& blocks, int64_t cols) {

@@ -21,6 +21,7 @@ class BinCountsKernel final : public PrimitiveKernel<BinCounts> {
 };
 
 OFL_REGISTER_KERNEL({.op = "bin_counts",
+                     .device = DeviceType::kCPU,
                      .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64),
                      .bind = BindByInput<BinCountsKernel>});
 

@@ -33,6 +33,7 @@ class DistancesKernel final : public PrimitiveKernel<Distances> {
 };
 
 OFL_REGISTER_KERNEL({.op = "distances",
+                     .device = DeviceType::kCPU,
                      .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64),
                      .bind = BindByInput<DistancesKernel>});
 

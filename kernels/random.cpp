@@ -83,6 +83,7 @@ OFL_REGISTER_KERNEL({.op = "random_bits",
                      .dtypes = kInt64Set,
                      .bind = Bind<RandomKind::kBits, Standard>});
 OFL_REGISTER_KERNEL({.op = "randperm",
+                     .device = DeviceType::kCPU,
                      .dtypes = kInt64Set,
                      .bind = BindByOutput<PermutationKernel>});
 OFL_REGISTER_KERNEL({.op = "uniform_",

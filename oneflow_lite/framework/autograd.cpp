@@ -162,11 +162,7 @@ Status internal::DispatchAutograd(OpCall& call) {
   OFL_RETURN_IF_ERROR(node->SaveInputs(call.inputs));
   OFL_RETURN_IF_ERROR(DispatchBackend(call));
   node->num_outputs = static_cast<uint32_t>(call.outputs->size());
-  const Device device = (*call.outputs)[0].device();
-  if (device.type == DeviceType::kCUDA) {
-    OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
-    node->stream = Ref<Stream>(stream);
-  }
+  OFL_RETURN_IF_ERROR(autograd::KeepStream(node.get(), (*call.outputs)[0].device()));
   OFL_RETURN_IF_ERROR(node->SaveOutputs(*call.outputs));
   node->overwrites = op.mutates() && !autograd::Base(call.inputs[0]).defined();
   if (op.mutates()) return autograd::RebaseHistory(call.inputs[0], std::move(node));

@@ -119,6 +119,8 @@ OFL_API Tensor Base(const Tensor& t);
 OFL_API Edge GradientEdge(const Tensor& t);
 // Makes `node` the producer of t's value.
 OFL_API void SetHistory(const Tensor& t, Ref<Node> node, uint32_t output_nr);
+// Lets `node` go backward on the stream that is current now, where work on the device has one.
+OFL_API Status KeepStream(Node* node, Device device);
 OFL_API AutogradMeta& MetaOf(const Tensor& t);  // created at need
 
 // Adds the gradients of the leaves into their .grad. `grads` gives the gradient of each output, or

@@ -253,6 +253,13 @@ void SetHistory(const Tensor& t, Ref<Node> node, uint32_t output_nr) {
   if (meta.retained) Retain(&meta, ReadSlot(*meta.retained));
 }
 
+Status KeepStream(Node* node, Device device) {
+  if (device.type != DeviceType::kCUDA) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
+  node->stream = Ref<Stream>(stream);
+  return OkStatus();
+}
+
 Edge GradientEdge(const Tensor& t) {
   const AutogradMeta* meta = Find(t);
   if (!meta) return {};

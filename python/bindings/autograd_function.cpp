@@ -134,9 +134,7 @@ void RecordFunction(const std::string& name, const py::object& inputs, const py:
   auto node = MakeRef<FunctionNode>(name, in, ShareInGraph(backward.ptr()));
   node->num_outputs = static_cast<uint32_t>(out.size());
   for (const Tensor& t : out) {
-    if (!t.defined() || t.device().type != DeviceType::kCUDA) continue;
-    node->stream = Ref<Stream>(ValueOrThrow(CurrentStream(t.device())));
-    break;
+    if (t.defined() && !node->stream) ThrowIfError(autograd::KeepStream(node.get(), t.device()));
   }
   ThrowIfError(node->Save(ReadOrThrow("saved", saved), out));
   for (size_t i = 0; i < out.size(); ++i) {

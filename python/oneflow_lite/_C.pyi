@@ -614,6 +614,14 @@ def cartesian_prod(*tensors: Tensor | Sequence[Tensor], out: Tensor | None = Non
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor: ...
 @overload
 def cat(tensors: Sequence[Tensor], *, axis: int, out: Tensor | None = None) -> Tensor: ...
+def cdist(
+    x1: Tensor,
+    x2: Tensor,
+    p: float = 2.0,
+    compute_mode: str = "",
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def celu(
     input: Tensor,

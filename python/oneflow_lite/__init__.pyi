@@ -87,6 +87,7 @@ from oneflow_lite._C import broadcast_to as broadcast_to
 from oneflow_lite._C import bucketize as bucketize
 from oneflow_lite._C import cartesian_prod as cartesian_prod
 from oneflow_lite._C import cat as cat
+from oneflow_lite._C import cdist as cdist
 from oneflow_lite._C import ceil as ceil
 from oneflow_lite._C import celu as celu
 from oneflow_lite._C import celu_ as celu_
@@ -474,7 +475,6 @@ from oneflow_lite._process import get_num_threads as get_num_threads
 from oneflow_lite._process import manual_seed as manual_seed
 from oneflow_lite._process import set_num_threads as set_num_threads
 from oneflow_lite._process import use_deterministic_algorithms as use_deterministic_algorithms
-from oneflow_lite._products import cdist as cdist
 from oneflow_lite._products import dist as dist
 from oneflow_lite._products import tensordot as tensordot
 from oneflow_lite._promotion import can_cast as can_cast

@@ -39,6 +39,10 @@ def np_pdist(x, p=2.0):
     return (np.abs(x[i] - x[j]) ** p).sum(-1) ** (1 / p)
 
 
+def np_cdist(a, b, p=2.0):
+    return norm(a[..., :, None, :] - b[..., None, :, :], p)
+
+
 def norm(x, p=2.0):
     return (np.abs(x) ** p).sum(-1) ** (1 / p)
 
@@ -271,6 +275,10 @@ NUMERICAL_ROWS = [
     Op("fill", [S(T((3, 4)), 2), S(T((0,)), 1)], lambda x, v: np.full(np.shape(x), v), NUMERIC,
        differentiable=False, call=lambda x, v: flow.fill(x.detach(), v)),
     composite("pdist", [S(T((4, 3))), S(T((0, 3))), S(T((4, 3)), 1.0)], np_pdist, twice=False),
+    composite("cdist", [S(T((4, 3)), T((5, 3))), S(T((0, 3)), T((2, 3))),
+                        S(T((2, 4, 3)), T((5, 3)), 1.0)], np_cdist, twice=False, errors=[
+        Bad(lambda d: flow.cdist(ones(d, 2, 3), ones(d, 2, 4)), flow.ShapeError,
+            "cdist(): rows of shapes [2, 3] and [2, 4] do not go together")]),
     composite("cosine_embedding_loss", reductions(ROWS3, ROWS3, TARGETS, margin=0.1),
               np_cosine_embedding, twice=False),
     composite("triplet_margin_loss", [*reductions(ROWS3, T((3, 4)), T((3, 4))),

@@ -131,6 +131,30 @@ def test_cub_is_included_narrowly():
     )
 
 
+# Functors know no devices: the registry chooses the kernel. What a composition depends on has a
+# name in one of these headers; these lines alone ask for themselves.
+DEVICE_PREDICATES = {"functional/device_traits.h", "functional/host_value.h"}
+ASKS_FOR_THE_DEVICE = {
+    ("functional/global.cpp", "if (p.type() == DeviceType::kMeta) {"): "it has no other processes",
+    ("functional/linalg_spectral.cpp",
+     "const bool on_cuda = given.device().type == DeviceType::kCUDA;"): "lstsq's drivers are those "
+    "that PyTorch has for the device",
+}  # fmt: skip
+DEVICE = re.compile(r"\bDeviceType::k|[!=]= Device\b|\bDevice\{[^}]*\} [!=]=")
+
+
+def test_functors_know_no_devices():
+    asked = []
+    for name in sorted(set(files(".h", ".cpp", under=("functional",))) - DEVICE_PREDICATES):
+        lines = (line.split("//")[0].strip() for line in text(name).splitlines())
+        asked += [(name, line) for line in lines if DEVICE.search(line)]
+    more = [f"{name}: {line}: use device_traits.h" for name, line in asked
+            if (name, line) not in ASKS_FOR_THE_DEVICE]  # fmt: skip
+    gone = [f"{name}: no longer asks: {line}" for name, line in ASKS_FOR_THE_DEVICE
+            if (name, line) not in asked]  # fmt: skip
+    assert_none(more + gone)
+
+
 STARTERS_OF_THREADS = {
     "oneflow_lite/core/parallel.cpp",
     "oneflow_lite/core/thread_limit.cpp",

@@ -21,10 +21,6 @@ def np_running(join):
     return lambda x, dim: join.accumulate(x, axis=dim)
 
 
-def np_cdist(a, b, p=2.0):
-    return (np.abs(a[:, None] - b[None]) ** p).sum(-1) ** (1 / p)
-
-
 def np_pad(mode):
     return lambda x, widths, *_: np.pad(
         x, [(0, 0)] * (x.ndim - 1) + [widths], mode={"replicate": "edge", "circular": "wrap"}.get(
@@ -62,7 +58,6 @@ CASES = [
      np.swapaxes(CUBE, 1, 2)),
     ("trace", flow.trace, np.trace, X), ("dist", flow.dist, lambda a, b: np.sqrt(((a - b) ** 2)
                                                                                  .sum()), X, Y),
-    ("cdist", flow.cdist, np_cdist, X, WIDE[:, :4]),
     ("take", flow.take, np.take, X, np.array([[0, -1], [5, 3]])),
     ("repeat_interleave by numbers", flow.repeat_interleave, lambda x, n, d: np.repeat(x, n, d),
      CUBE, np.array([2, 0, 1]), 1),

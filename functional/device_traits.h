@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a functor may ask of the device that a tensor is on. Which kernel runs is the registry's
+// choice; where the composition itself differs from device to device, a predicate here says why.
+// Of values that are read, functional/host_value.h says as much.
+#pragma once
+
+#include "oneflow_lite/core/tensor.h"
+#include "oneflow_lite/framework/global.h"
+#include "oneflow_lite/framework/kernel_registry.h"
+
+namespace oneflow_lite::functional {
+
+// The devices and dtypes that an op has kernels for, asked of the registry once. A functor calls
+// the op where there is one, and composes others elsewhere. The kernels name their devices.
+//
+//   static const KernelSet kernels("bin_counts");
+//   if (kernels.Has(x)) return Call(op, {x}, attrs);
+class KernelSet {
+ public:
+  explicit KernelSet(absl::string_view op) {
+    for (const KernelDef* k : ListKernels(op)) {
+      if (k->device) dtypes_[static_cast<int>(*k->device)] |= k->dtypes;
+    }
+  }
+  bool Has(DeviceType device, DType dtype) const {
+    return dtypes_[static_cast<int>(device)] & SetOf(dtype);
+  }
+  // For an op of local tensors.
+  bool Has(const Tensor& x) const { return !GlobalOf(x) && Has(x.device().type, x.dtype()); }
+
+ private:
+  DTypeSet dtypes_[kNumDeviceTypes] = {};
+};
+
+// Whether a call costs little beside its work, so that more calls of less work are quicker: on CUDA
+// each is a launch, and of a global tensor each may be a collective.
+inline bool CallsAreCheap(const Tensor& x) {
+  return x.device().type == DeviceType::kCPU && !GlobalOf(x);
+}
+// Whether CumSum adds one element after the other, so that sums of what is not negative never fall.
+// A scan in parallel rounds its sums apart from each other.
+inline bool SumsNeverFall(const Tensor& sums) {
+  return sums.device().type == DeviceType::kCPU && !GlobalOf(sums);
+}
+// Whether the ops that reduce take dims that are no neighbours (primitive/reduce.h).
+inline bool ReducesDimsApart(const Tensor& x) { return x.device().type == DeviceType::kCUDA; }
+// Whether scatter_add widens src to a wide sum's dtype at no cost: bfloat16 by a shift, on the CPU.
+inline bool WidensAsItAdds(const Tensor& src) {
+  return src.device().type == DeviceType::kCPU && src.dtype() == DType::kBFloat16;
+}
+// Whether work goes to a stream, which may be captured in a graph.
+inline bool MayBeCaptured(Device device) { return device.type == DeviceType::kCUDA; }
+
+}  // namespace oneflow_lite::functional
