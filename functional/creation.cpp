@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "functional/copy.h"
+#include "functional/like_scope.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
@@ -142,23 +143,6 @@ StatusOr<Tensor> FillWith(const Tensor& self, const Operand& value) {
                ", but must have 0 dims");
 }
 
-// What is like a global tensor lies as it does; a partial sum is like a whole one.
-class LikeScope {
- public:
-  explicit LikeScope(const Tensor& x) {
-    const GlobalSpec* g = GlobalOf(x);
-    if (!g) return;
-    NdSbp sbp = g->sbp;
-    for (Sbp& s : sbp) {
-      if (s.kind == Sbp::Kind::kPartialSum) s = Sbp::Broadcast();
-    }
-    scope_.emplace(g->placement, std::move(sbp));
-  }
-
- private:
-  std::optional<GlobalScope> scope_;
-};
-
 StatusOr<Tensor> Filled(const Tensor& x, const Operand& value) {
   if (!x.defined()) return NotDefined("fill", "input");
   OFL_ASSIGN_OR_RETURN(const Tensor y, Empty(x.shape(), x.dtype(), x.device()));
@@ -166,7 +150,8 @@ StatusOr<Tensor> Filled(const Tensor& x, const Operand& value) {
   return filled.ok() ? filled : Renamed("fill", filled.status());
 }
 
-// zeros_like and its kin: shape, dtype and device of the input where not given otherwise.
+}  // namespace
+
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("empty_like", "input");
@@ -192,7 +177,6 @@ StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dt
   return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
               requires_grad);
 }
-}  // namespace
 
 #define OFL_OPTIONS "dtype? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
 OFL_REGISTER_FUNCTION("empty(int[] size, *, " OFL_OPTIONS, Empty, kFunction,

@@ -39,6 +39,19 @@ OFL_API StatusOr<Tensor> Rand(SizeList size, Ref<Generator> generator = {},
 OFL_API StatusOr<Tensor> Randn(SizeList size, Ref<Generator> generator = {},
                                std::optional<DType> dtype = {}, std::optional<Device> device = {},
                                bool requires_grad = false);
+// In the shape, dtype and device of x, where no others are given; of a global x they lie as x does.
+OFL_API StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype = {},
+                                   std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> ZerosLike(const Tensor& x, std::optional<DType> dtype = {},
+                                   std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> OnesLike(const Tensor& x, std::optional<DType> dtype = {},
+                                  std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dtype = {},
+                                  std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype = {},
+                                  std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> RandnLike(const Tensor& x, std::optional<DType> dtype = {},
+                                   std::optional<Device> device = {}, bool requires_grad = false);
 // The generator's 32-bit integers themselves, as int64: the same on every device.
 OFL_API StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator = {},
                                     std::optional<Device> device = {});

@@ -90,7 +90,7 @@ StatusOr<Tensor> ByProducts(const Tensor& a, const Tensor& b) {
     const Tensor& x = left ? a : b;
     OFL_ASSIGN_OR_RETURN(Tensor squares, Mul(x, x));
     OFL_ASSIGN_OR_RETURN(squares, Sum(squares, last, true));
-    OFL_ASSIGN_OR_RETURN(const Tensor ones, Ones(squares.shape(), x.dtype(), x.device()));
+    OFL_ASSIGN_OR_RETURN(const Tensor ones, OnesLike(squares));
     OFL_ASSIGN_OR_RETURN(const Tensor scaled, left ? Mul(x, Scalar(-2)) : StatusOr<Tensor>(x));
     OFL_ASSIGN_OR_RETURN(
         sides[!left], left ? Cat({scaled, squares, ones}, -1) : Cat({scaled, ones, squares}, -1));

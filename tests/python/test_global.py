@@ -219,6 +219,13 @@ def factories(rank):
     np.testing.assert_array_equal(spread.numpy(), alone)
     like = flow.zeros_like(spread)
     assert like.sbp == spread.sbp and like.to_local().shape == spread.to_local().shape
+    for make in (flow.rand_like, flow.randn_like, lambda x: flow.randint_like(x, 10)):
+        flow.manual_seed(4)
+        alone = make(flow.zeros(5, 4, device=DEVICE)).numpy()
+        flow.manual_seed(4)
+        like = make(spread)
+        assert like.sbp == spread.sbp
+        np.testing.assert_array_equal(like.numpy(), alone)
     with pytest.raises(TypeError, match=r"zeros\(\): a placement needs an sbp"):
         flow.zeros(2, placement=p)
     with pytest.raises(TypeError, match="leave out 'device'"):
