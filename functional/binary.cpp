@@ -154,11 +154,19 @@ Status CheckHolds(const OpExpr& op, const Tensor& self, DType result) {
                ", which cannot be stored in ", Describe(self));
 }
 
-StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
-                             bool floating) {
+StatusOr<Tensor> Written(const OpExpr& op, const Tensor& self, StatusOr<Tensor> value) {
+  if (value.ok()) value = CopyInto(self, *value);
+  return value.ok() ? std::move(value) : StatusOr<Tensor>(Renamed(op.def().name, value.status()));
+}
+
+StatusOr<Tensor> CallInPlace(const OpExpr& op, const OpExpr& plain, const Tensor& self,
+                             const Operand& other, bool floating) {
   DType result = ResultDType(self, other);
   if (floating && !IsFloating(result)) result = DType::kFloat32;
   OFL_RETURN_IF_ERROR(CheckHolds(op, self, result));
+  if (PromoteTypes(self.dtype(), result) != self.dtype()) {
+    return Written(op, self, CallWithDType(plain, self, other, result));
+  }
   const auto term = LoadsMixed(self, other, Gradient::kTakesOneDType) ? ToMixedTerm : ToTerm;
   OFL_ASSIGN_OR_RETURN(Tensor y, term(op, other, self.dtype()));
   return Call(op, {self, y});
@@ -168,9 +176,6 @@ namespace {
 
 const OpExpr& BinaryOpExpr(const char* name) {
   return OpBuilder(name).Input("a").Input("b").Output("out").Get();
-}
-const OpExpr& InPlaceOpExpr(const char* name) {
-  return OpBuilder(name).Input("self").Input("other").Output("out").Get();
 }
 
 }  // namespace
@@ -242,20 +247,16 @@ StatusOr<Tensor> BitwiseXor(const Operand& a, const Operand& b) {
 }
 
 StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other) {
-  static const OpExpr& op = InPlaceOpExpr("add_");
-  return CallInPlace(op, self, other);
+  return CallInPlace(OpIntoFirst<"add_">(), OpOfTwo<"add">(), self, other);
 }
 StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other) {
-  static const OpExpr& op = InPlaceOpExpr("sub_");
-  return CallInPlace(op, self, other);
+  return CallInPlace(OpIntoFirst<"sub_">(), OpOfTwo<"sub">(), self, other);
 }
 StatusOr<Tensor> MulInto(const Tensor& self, const Operand& other) {
-  static const OpExpr& op = InPlaceOpExpr("mul_");
-  return CallInPlace(op, self, other);
+  return CallInPlace(OpIntoFirst<"mul_">(), OpOfTwo<"mul">(), self, other);
 }
 StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other) {
-  static const OpExpr& op = InPlaceOpExpr("div_");
-  return CallInPlace(op, self, other, /*floating=*/true);
+  return CallInPlace(OpIntoFirst<"div_">(), OpOfTwo<"div">(), self, other, /*floating=*/true);
 }
 
 StatusOr<Tensor> ReluBackward(const Tensor& dy, const Tensor& y) {

@@ -136,7 +136,7 @@ namespace {
 
 template <OpName kName, bool kFloating = false>
 StatusOr<Tensor> Into(const Tensor& self, const Operand& other) {
-  return CallInPlace(OpIntoFirst<kName>(), self, other, kFloating);
+  return CallInPlace(OpIntoFirst<kName>(), OpOfTwo<PlainName(kName)>(), self, other, kFloating);
 }
 // What kFunction gives, stored in self.
 template <OpName kName, StatusOr<Tensor> (*kFunction)(const Operand&, const Operand&)>

@@ -45,12 +45,14 @@ StatusOr<Tensor> Cat(absl::Span<const Tensor> tensors, int64_t dim) {
   OFL_RETURN_IF_ERROR(CheckGiven("cat", tensors));
   DType dtype = tensors[0].dtype();
   for (const Tensor& t : tensors) dtype = PromoteTypes(dtype, t.dtype());
+  // Beside tensors of more dims one of shape [0] is left out.
+  const bool lines =
+      std::all_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.ndim() == 1; });
   TensorList parts;
   for (const Tensor& t : tensors) {
     if (t.ndim() == 0) return ShapeMismatch("cat", "a tensor", t.shape(), "at least 1 dim");
-    const bool last = &t == &tensors.back();
     const bool nothing = t.ndim() == 1 && t.numel() == 0 && t.device() == tensors.back().device();
-    if (nothing && !(last && parts.empty())) continue;
+    if (nothing && !lines) continue;
     OFL_ASSIGN_OR_RETURN(Tensor part, Cast(t, dtype));
     parts.push_back(std::move(part));
   }

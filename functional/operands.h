@@ -24,6 +24,13 @@ struct OpName {
   }
   char text[N];
 };
+// The name of the op whose form in place is `name`: the same without its last character, "_".
+template <size_t N>
+constexpr OpName<N - 1> PlainName(const OpName<N>& name) {
+  char text[N - 1] = {};
+  for (size_t i = 0; i + 2 < N; ++i) text[i] = name.text[i];
+  return OpName<N - 1>(text);
+}
 template <OpName kName>
 const OpExpr& OpOfTwo() {
   static const OpExpr& op = OpBuilder(kName.text).Input("a").Input("b").Output("out").Get();
@@ -59,8 +66,11 @@ StatusOr<Tensor> CallWithDType(const OpExpr& op, const Operand& a, const Operand
                                Gradient gradient = Gradient::kTakesOneDType);
 // DTypeError where self cannot hold elements of `result`.
 Status CheckHolds(const OpExpr& op, const Tensor& self, DType result);
-// In place; `floating`: the result is no integer.
-StatusOr<Tensor> CallInPlace(const OpExpr& op, const Tensor& self, const Operand& other,
-                             bool floating = false);
+// self after `value`, or its error in the name of op, a form in place, has been written to it.
+StatusOr<Tensor> Written(const OpExpr& op, const Tensor& self, StatusOr<Tensor> value);
+// In place; `floating`: the result is no integer. Where self is narrower than what the operands are
+// promoted to, `plain`, the op that is not in place, computes in that, and self is written once.
+StatusOr<Tensor> CallInPlace(const OpExpr& op, const OpExpr& plain, const Tensor& self,
+                             const Operand& other, bool floating = false);
 
 }  // namespace oneflow_lite::functional

@@ -67,11 +67,40 @@ StatusOr<Tensor> Movedim(const Tensor& x, absl::Span<const int64_t> source,
   return Permute(x, order);
 }
 
+namespace {
+
+// Works out -1 among the parts of one dim of an empty tensor, whose number of elements says nothing
+// about them. ShapeError where their product is not the dim's size.
+Status DivideDim(const Tensor& x, int64_t axis, Dims* parts) {
+  const int64_t size = x.shape()[static_cast<int>(axis)];
+  int64_t known = 1;
+  int64_t* free = nullptr;
+  for (int64_t& n : *parts) {
+    if (n == -1 && !free)
+      free = &n;
+    else if (n < 0 || __builtin_mul_overflow(known, n, &known))
+      known = 0;
+  }
+  if (free && known > 0 && size % known == 0) {
+    *free = size / known;
+    known = size;
+  }
+  if (known == size) return OkStatus();
+  return Error(ErrorKind::kShape, "unflatten(): sizes ", ToString(*parts), " do not go with dim ",
+               axis, " of ", Describe(x));
+}
+
+}  // namespace
+
 StatusOr<Tensor> Unflatten(const Tensor& x, int64_t dim, absl::Span<const int64_t> sizes) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("unflatten", dim, x));
+  Dims parts(sizes.begin(), sizes.end());
+  if (x.numel() == 0) {
+    OFL_RETURN_IF_ERROR(DivideDim(x, axis, &parts));
+  }
   Dims shape(x.shape().begin(), x.shape().end());
   if (x.ndim() > 0) shape.erase(shape.begin() + axis);
-  shape.insert(shape.begin() + axis, sizes.begin(), sizes.end());
+  shape.insert(shape.begin() + axis, parts.begin(), parts.end());
   return Reshape(x, shape);
 }
 

@@ -76,9 +76,14 @@ StatusOr<Tensor> CallThree(const OpExpr& op, const Operand& a, const Operand& b,
   OFL_ASSIGN_OR_RETURN(Tensor z, ToTerm(op, c, dtype));
   return Call(op, {x, y, z}, attrs);
 }
-StatusOr<Tensor> CallThreeInto(const OpExpr& op, const Tensor& self, const Operand& b,
-                               const Operand& c, DType dtype, const Attrs& attrs) {
+// `plain`: the op that is not in place, as in CallInPlace.
+StatusOr<Tensor> CallThreeInto(const OpExpr& op, const OpExpr& plain, const Tensor& self,
+                               const Operand& b, const Operand& c, DType dtype,
+                               const Attrs& attrs) {
   OFL_RETURN_IF_ERROR(CheckHolds(op, self, dtype));
+  if (PromoteTypes(self.dtype(), dtype) != self.dtype()) {
+    return Written(op, self, CallThree(plain, self, b, c, dtype, attrs));
+  }
   OFL_ASSIGN_OR_RETURN(Tensor y, ToTerm(op, b, self.dtype()));
   OFL_ASSIGN_OR_RETURN(Tensor z, ToTerm(op, c, self.dtype()));
   return Call(op, {self, y, z}, attrs);
@@ -121,9 +126,9 @@ StatusOr<Tensor> AddTimes(absl::string_view name, const Operand& a, const Tensor
 }
 StatusOr<Tensor> AddTimesInto(absl::string_view name, const Tensor& self, const Tensor& b,
                               Scalar alpha, int sign) {
-  const OpExpr& op = ScaledOpIntoFirst<"addcmul_">();
   StatusOr<Tensor> y =
-      CallThreeInto(op, self, b, alpha, ResultDType(self, b, alpha), {Scalar(int64_t{sign})});
+      CallThreeInto(ScaledOpIntoFirst<"addcmul_">(), ScaledOpOfThree<"addcmul">(), self, b, alpha,
+                    ResultDType(self, b, alpha), {Scalar(int64_t{sign})});
   return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed(name, y.status()));
 }
 
@@ -170,6 +175,9 @@ StatusOr<Tensor> ClampInto(const Tensor& self, const std::optional<Operand>& min
   const OpExpr& op = OpIntoFirstOfThree<"clamp_">();
   OFL_ASSIGN_OR_RETURN(const Bounds b, BoundsOf("clamp_", self, min, max, true));
   OFL_RETURN_IF_ERROR(CheckHolds(op, self, b.dtype));
+  if (PromoteTypes(self.dtype(), b.dtype) != self.dtype()) {
+    return Written(op, self, Clamp(self, min, max));
+  }
   return Call(op, {self, b.min, b.max});
 }
 StatusOr<Tensor> ClampMin(const Tensor& x, const Operand& min) { return Clamp(x, min, {}); }
@@ -179,16 +187,18 @@ StatusOr<Tensor> ClampMaxInto(const Tensor& x, const Operand& max) { return Clam
 
 StatusOr<Tensor> LerpInto(const Tensor& self, const Operand& end, const Operand& weight) {
   const DType dtype = FloatingOf(ResultDType(self, end, weight));
-  return CallThreeInto(OpIntoFirstOfThree<"lerp_">(), self, end, weight, dtype, {});
+  return CallThreeInto(OpIntoFirstOfThree<"lerp_">(), OpOfThree<"lerp">(), self, end, weight, dtype,
+                       {});
 }
 StatusOr<Tensor> AddCMulInto(const Tensor& self, const Operand& a, const Operand& b, Scalar value) {
   const OpExpr& op = ScaledOpIntoFirst<"addcmul_">();
   OFL_ASSIGN_OR_RETURN(const DType dtype, DTypeOfSum(op, self, a, b, value));
-  return CallThreeInto(op, self, a, b, dtype, {value});
+  return CallThreeInto(op, ScaledOpOfThree<"addcmul">(), self, a, b, dtype, {value});
 }
 StatusOr<Tensor> AddCDivInto(const Tensor& self, const Operand& a, const Operand& b, Scalar value) {
   const DType dtype = FloatingOf(ResultDType(self, a, b));
-  return CallThreeInto(ScaledOpIntoFirst<"addcdiv_">(), self, a, b, dtype, {value});
+  return CallThreeInto(ScaledOpIntoFirst<"addcdiv_">(), ScaledOpOfThree<"addcdiv">(), self, a, b,
+                       dtype, {value});
 }
 
 }  // namespace

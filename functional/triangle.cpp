@@ -164,7 +164,10 @@ StatusOr<Tensor> DiagEmbed(const Tensor& x, int64_t offset, int64_t dim1, int64_
 }
 
 StatusOr<Tensor> Diag(const Tensor& x, int64_t diagonal) {
-  if (x.ndim() == 2) return Diagonal(x, diagonal);
+  if (x.ndim() == 2) {
+    OFL_ASSIGN_OR_RETURN(const Tensor line, Diagonal(x, diagonal));
+    return Clone(line);
+  }
   if (x.ndim() != 1) return ShapeMismatch("diag", "input", x.shape(), "1 or 2 dims");
   return DiagEmbed(x, diagonal);
 }

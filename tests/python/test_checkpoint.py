@@ -124,3 +124,20 @@ def test_a_sequence_in_parts():
         assert [m.calls for m in model] == [2] * (5 - kept) + [1] * kept
     with pytest.raises(ValueError, match=r"segments is 6, but it must be in \[1, 5\]"):
         checkpoint_sequential(model, 6, x)
+
+
+@pytest.mark.parametrize("changed", ["after", "by the function"])
+@pytest.mark.parametrize("named", [False, True])
+def test_an_argument_that_changed_is_refused(changed, named):
+    leaf = flow.tensor([1.0, 2.0], requires_grad=True)
+    x = leaf * 1
+
+    def cube(t):
+        return (t.mul_(2) if changed == "by the function" else t) ** 3
+
+    y = checkpoint(cube, t=x) if named else checkpoint(cube, x)
+    if changed == "after":
+        x.mul_(2)
+    with pytest.raises(RuntimeError, match=r"checkpoint\(\): an argument .* changed in place"):
+        y.sum().backward()
+    assert leaf.grad is None

@@ -204,6 +204,15 @@ def test_tensors_joined_and_spread():
         flow.diag(flow.zeros(1, 1, 1))
 
 
+def test_the_diagonal_that_diag_takes_out_is_a_copy():
+    x = flow.arange(9.0).view(3, 3).requires_grad_()
+    line = x.diag()
+    line.mul_(2).sum().backward()
+    assert x.diagonal().tolist() == [0, 4, 8] and line.tolist() == [0, 8, 16]
+    assert x.grad.tolist() == [[2, 0, 0], [0, 2, 0], [0, 0, 2]]
+    assert flow.diag(flow.eye(3), 1).is_contiguous()
+
+
 def test_diagonal_of_a_view():
     x = flow.arange(20.0).view(4, 5).requires_grad_()
     for view in (x, x[1:, 1:], x[:, :2], x.T):

@@ -72,6 +72,16 @@ def test_stacks_along_the_last_dim(n, dtype, device):
         np.testing.assert_array_equal(host(flow.cat(columns, 2)), np.stack(expected, -1))
 
 
+def test_cat_of_nothing_that_requires_grad():
+    nothing = flow.empty(0, requires_grad=True)
+    for parts in ([nothing, flow.empty(0)], [flow.ones(2), nothing], [nothing]):
+        y = flow.cat(parts)
+        assert y.requires_grad
+        nothing.grad = None
+        y.sum().backward()
+        assert nothing.grad.shape == (0,)
+
+
 def test_cat_promotes_and_passes_over_nothing():
     y = flow.cat([flow.ones(2, dtype=flow.int64), flow.ones(1, dtype=flow.float16)])
     assert y.dtype == flow.float16 and y.tolist() == [1, 1, 1]

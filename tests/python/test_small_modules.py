@@ -57,6 +57,18 @@ def test_unflatten_is_the_opposite_of_flatten():
     assert repr(model[1]) == "Unflatten(dim=1, unflattened_size=(3, 4))"
 
 
+def test_unflatten_of_an_empty_batch():
+    x = flow.zeros(0, 12)
+    assert x.unflatten(-1, (-1, 4)).shape == (0, 3, 4)
+    assert x.unflatten(1, (2, -1, 2)).shape == (0, 2, 3, 2)
+    assert x.unflatten(0, (-1, 5)).shape == (0, 5, 12)
+    for sizes in ((5,), (-1, 5), (2, 3), (-1, -1), (12, -2)):
+        with pytest.raises(flow.ShapeError, match=r"^unflatten\(\): sizes .* do not go with dim 1"):
+            x.unflatten(1, sizes)
+    with pytest.raises(flow.ShapeError, match=r"^unflatten\(\)"):
+        x.unflatten(0, (-1, 0))
+
+
 @pytest.mark.parametrize("p", [1, 2, 3.5, np.inf])
 def test_distances(p):
     x, y = flow.tensor(A, requires_grad=True), flow.tensor(B, requires_grad=True)

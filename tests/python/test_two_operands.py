@@ -198,6 +198,48 @@ def test_powers_of_2(device):
     assert power.dtype is flow.float64 and power.tolist() == [0.5, 9]
 
 
+# Of operands of two dtypes: those of a form in place, and the values of self and the others.
+MIXED = {
+    "floats": ("add sub mul div fmod remainder floor_divide pow hypot atan2 copysign xlogy lerp "
+               "addcmul addcdiv clamp", [1e4, 59904.0, 0.3, -7.0], [6e4, 1e5, 1e-9, 0.7]),
+    "integers": ("add sub mul fmod remainder floor_divide gcd lcm bitwise_and bitwise_or "
+                 "bitwise_xor bitwise_left_shift bitwise_right_shift addcmul clamp",
+                 [100, -7, 5, 90], [300, 1000, 4, 129]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.parametrize(("kind", "own", "other"), [
+    ("floats", "float16", "float32"), ("floats", "bfloat16", "float64"),
+    ("floats", "float32", "float64"), ("floats", "float16", "bfloat16"),
+    ("integers", "int8", "int64"), ("integers", "uint8", "int16"),
+])  # fmt: skip
+def test_in_place_computes_in_the_dtype_of_both(kind, own, other, grad, device):
+    names, a, b = MIXED[kind]
+    if grad and kind == "integers":
+        pytest.skip("integers have no gradients")
+    x = flow.tensor(np.abs(a) if own == "uint8" else a, dtype=getattr(flow, own), device=device)
+    y = flow.tensor(b, dtype=getattr(flow, other), device=device)
+    z = y.flip(0) % 50
+    for name in names.split():
+        operands = {"clamp": (z, y), "lerp": (y, z), "addcmul": (y, z), "addcdiv": (y, z)}
+        leaf = x.detach().requires_grad_(grad)
+        got = leaf.clone()
+        kept = getattr(got, name + "_")(*operands.get(name, (y,)))
+        want = getattr(flow, name)(leaf, *operands.get(name, (y,))).to(x.dtype)
+        assert kept is got and got.dtype is x.dtype
+        np.testing.assert_array_equal(host(got), host(want), err_msg=name)
+        if grad and want.requires_grad:
+            slopes = [flow.autograd.grad(t.sum(), leaf)[0] for t in (got, want)]
+            np.testing.assert_array_equal(*map(host, slopes), err_msg=f"gradient of {name}")
+
+
+def test_in_place_with_alpha_computes_in_the_dtype_of_both(device):
+    x = flow.tensor([1.0, 2.0], dtype=flow.float16, device=device)
+    y = flow.tensor([98304.0, -196608.0], device=device)
+    assert x.add_(y, alpha=0.5).sub_(y, alpha=0.25).tolist() == [24576.0, -math.inf]
+
+
 def test_in_place_keeps_the_dtype():
     x = flow.tensor([7, -7])
     x %= 4

@@ -28,9 +28,11 @@ class _Recomputed:
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rng: bool
     ) -> None:
         self._call, self._autocast = (function, args, kwargs), in_force()
+        given = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+        self._versions = [(a, a._version) for a in given]
         self._count = 0
         self._found: dict[int, Tensor] = {}
-        devices = {a.device for a in (*args, *kwargs.values()) if isinstance(a, Tensor)}
+        devices = {a.device for a in given}
         generators = map(_ext.default_generator, {_ext.device("cpu"), *devices} if rng else ())
         self._states = [(g, g.get_state()) for g in generators]
 
@@ -51,6 +53,11 @@ class _Recomputed:
             found.append(x.detach())
             return len(found) - 1
 
+        for x, version in self._versions:
+            if x._version != version:
+                raise RuntimeError(f"checkpoint(): an argument of shape {list(x.shape)} was "
+                                   f"changed in place since: it is at version {x._version}, but "
+                                   f"the function was called with {version}")  # fmt: skip
         function, args, kwargs = self._call
         now = [(g, g.get_state()) for g, _ in self._states]
         for generator, state in self._states:
@@ -96,7 +103,8 @@ def checkpoint(
     Raises
     ------
     RuntimeError
-        In backward, where the second call saved another number of tensors.
+        In backward, where the second call saved another number of tensors, or where an argument
+        was changed in place, by the function too.
     """
     if not _ext.is_grad_enabled():
         return function(*args, **kwargs)
