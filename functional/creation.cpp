@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "functional/copy.h"
-#include "functional/like_scope.h"
+#include "functional/made_like.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/function.h"
@@ -155,27 +155,31 @@ StatusOr<Tensor> Filled(const Tensor& x, const Operand& value) {
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("empty_like", "input");
-  const LikeScope scope(x);
-  return Empty(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  return MadeLike(x, [&] {
+    return Empty(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  });
 }
 StatusOr<Tensor> ZerosLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("zeros_like", "input");
-  const LikeScope scope(x);
-  return Zeros(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  return MadeLike(x, [&] {
+    return Zeros(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  });
 }
 StatusOr<Tensor> OnesLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad) {
   if (!x.defined()) return NotDefined("ones_like", "input");
-  const LikeScope scope(x);
-  return Ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  return MadeLike(x, [&] {
+    return Ones(x.shape(), dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  });
 }
 StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dtype,
                           std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("full_like", "input");
-  const LikeScope scope(x);
-  return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
-              requires_grad);
+  return MadeLike(x, [&] {
+    return Full(x.shape(), value, dtype.value_or(x.dtype()), device.value_or(x.device()),
+                requires_grad);
+  });
 }
 
 #define OFL_OPTIONS "dtype? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"

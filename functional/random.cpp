@@ -9,7 +9,7 @@
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/device_traits.h"
-#include "functional/like_scope.h"
+#include "functional/made_like.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
@@ -315,9 +315,10 @@ StatusOr<Tensor> RandIntLike(const Tensor& x, OptionalInt low, OptionalInt high,
   if (!low && !high) {
     return Error(ErrorKind::kType, "randint_like() takes high, or low and high");
   }
-  const LikeScope scope(x);
-  return RandInt(high ? low.value_or(0) : 0, high ? *high : *low, x.shape(), std::move(generator),
-                 dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  return MadeLike(x, [&] {
+    return RandInt(high ? low.value_or(0) : 0, high ? *high : *low, x.shape(), std::move(generator),
+                   dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  });
 }
 StatusOr<Tensor> BernoulliOfTensor(const Tensor& self, const Tensor& p, Ref<Generator> generator) {
   return BernoulliInto(self, p, std::move(generator));
@@ -331,15 +332,18 @@ StatusOr<Tensor> BernoulliOfNumber(const Tensor& self, double p, Ref<Generator> 
 StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad) {
   if (!x.defined()) return NotDefined("rand_like", "input");
-  const LikeScope scope(x);
-  return Rand(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
+  return MadeLike(x, [&] {
+    return Rand(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()),
+                requires_grad);
+  });
 }
 StatusOr<Tensor> RandnLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
   if (!x.defined()) return NotDefined("randn_like", "input");
-  const LikeScope scope(x);
-  return Randn(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()),
-               requires_grad);
+  return MadeLike(x, [&] {
+    return Randn(x.shape(), {}, dtype.value_or(x.dtype()), device.value_or(x.device()),
+                 requires_grad);
+  });
 }
 
 #define OFL_OPTIONS "dtype? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
