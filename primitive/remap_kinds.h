@@ -30,9 +30,8 @@ struct RemapDim {
   template <class Int>
   OFL_HOST_DEVICE Int PlaceAs(Int i) const {
     const Int n = static_cast<Int>(size), j = i + static_cast<Int>(shift);
+    if (mode == RemapMode::kShift) return j >= 0 && j < n ? j : -1;  // of most dims
     switch (mode) {
-      case RemapMode::kShift:
-        return j >= 0 && j < n ? j : -1;
       case RemapMode::kWrap:
         return j < 0 ? j + n : j >= n ? j - n : j;
       case RemapMode::kReflect:

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/copy.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "primitive/cuda/elementwise/host.h"
 #include "primitive/cuda/moves/copy_launch.h"
 #include "primitive/cuda/moves/copy_plan.h"
@@ -75,6 +78,36 @@ class PartsInOneLaunch {
   Rows rows_[cuda::CopyParts::kMost];
 };
 
+// The copy as one of a launch of several.
+cuda::ShiftedRows::Part ShiftedPart(const cuda::CopyPlan& plan, const void* src, void* dst) {
+  Elementwise<2> rows = plan.g;
+  const int64_t length = rows.dims[--rows.ndim];
+  const int64_t packs = cuda::MostPacks(length, 16 / plan.element_bytes);
+  rows.numel /= length;
+  return {src,
+          dst,
+          cuda::ToStrided(rows),
+          static_cast<int32_t>(length),
+          cuda::Divisor(packs),
+          static_cast<uint32_t>(rows.numel * packs)};
+}
+
+// How many parts in front are copies of shifted rows, as many as one launch takes and none of them
+// more than twice as large as another: each gets as many blocks as the largest.
+size_t ShiftedTogether(absl::Span<const Copy::Part> parts, int element_bytes,
+                       cuda::ShiftedRows* together) {
+  *together = {0, element_bytes, {}};
+  int64_t least = INT64_MAX, most = 0;
+  for (const Copy::Part& p : parts) {
+    if (together->count == cuda::ShiftedRows::kMost) break;
+    const cuda::CopyPlan plan = cuda::PlanCopy(p.g, element_bytes, p.src, p.dst);
+    least = std::min(least, p.g.numel), most = std::max(most, p.g.numel);
+    if (!plan.shifted || most > 2 * least) break;
+    together->part[together->count++] = ShiftedPart(plan, p.src, p.dst);
+  }
+  return static_cast<size_t>(together->count);
+}
+
 // Dense lines that share the elements of a dense result out among themselves, in turns.
 bool Interleaves(absl::Span<const Copy::Part> parts, int element_bytes,
                  cuda::InterleavedLines* lines) {
@@ -119,6 +152,11 @@ class CudaCopy final : public Copy {
         return cuda::LaunchRepeatLine(dims[1] * plan.element_bytes, dims[0], src, dst, s);
       });
     }
+    if (plan.shifted) {
+      const cuda::ShiftedRows rows{1, plan.element_bytes, {ShiftedPart(plan, src, dst)}};
+      return cuda::RunOn(stream, kName,
+                         [&](cudaStream_t s) { return cuda::LaunchShiftedRows(rows, s); });
+    }
     const DType moved = cuda::MovedAs(plan.element_bytes);
     const cuda::CudaPass<1> pass({{moved}, moved, moved}, cuda::FindMove(moved));
     return pass.Run(stream, kName, plan.g, {{{src}}}, dst);
@@ -135,7 +173,11 @@ class CudaCopy final : public Copy {
       PartsInOneLaunch together(element_bytes_);
       size_t n = 0;
       while (n < parts.size() && together.Add(parts[n])) ++n;
-      if (n < 2) {
+      cuda::ShiftedRows rows;
+      if (n < 2 && (n = ShiftedTogether(parts, element_bytes_, &rows)) > 1) {
+        OFL_RETURN_IF_ERROR(cuda::RunOn(
+            stream, kName, [&](cudaStream_t s) { return cuda::LaunchShiftedRows(rows, s); }));
+      } else if (n < 2) {
         n = 1;
         OFL_RETURN_IF_ERROR(Launch(stream, parts[0].g, parts[0].src, parts[0].dst));
       } else {

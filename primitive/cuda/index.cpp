@@ -21,7 +21,8 @@ class CudaGather final : public Gather {
                 const int64_t* index, const void* x, void* y) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
       return launcher_(
-          {cuda::ToStrided(g), axis.size, axis.stride, axis.from_end, index, x, missing_, y}, s);
+          {cuda::ToStrided(g), axis.size, axis.stride, axis.from_end, index, x, missing_, y},
+          cuda::LimitsOf(stream), s);
     });
   }
 

@@ -34,7 +34,7 @@ class CudaIndexSelect final : public IndexSelect {
         const auto g = MakeElementwise<3>(dims, {of_index, of_x, of_y});
         return gather_(
             {cuda::ToStrided(g), shape.size, shape.row_stride, shape.from_end, index, x, bits_, y},
-            s);
+            cuda::LimitsOf(stream), s);
       }
       return cuda::LaunchIndexSelect(item_, ProblemOf(shape), missing_, index, x, y, s);
     });

@@ -110,11 +110,54 @@ TEST_F(CopyPlanTest, RowsAreCopiedInTheWidestUnit) {
     EXPECT_EQ(unit(64, 0, bytes, 0, 0), 8);  // expanded
     EXPECT_EQ(unit(16 / bytes, 0, bytes, 0, 0), 8);
   }
-  EXPECT_EQ(unit(62, 128, 2, 0, 0), 4);
-  EXPECT_EQ(unit(60, 128, 2, 0, 0), 8);
-  EXPECT_EQ(unit(64, 132, 2, 0, 0), 8);
-  EXPECT_EQ(unit(64, 128, 2, 4, 0), 4);
+  EXPECT_EQ(unit(30, 128, 2, 0, 0), 4);
+  EXPECT_EQ(unit(28, 128, 2, 0, 0), 8);
+  EXPECT_EQ(unit(24, 132, 2, 0, 0), 8);
+  EXPECT_EQ(unit(24, 128, 2, 4, 0), 4);
   EXPECT_EQ(unit(62, 128, 1, 0, 0), 2);
+}
+
+TEST_F(CopyPlanTest, LongRowsThatAreNoWholePacksAreShifted) {
+  const auto shifted = [&](const Case& c, int element_bytes, int past_src = 0, int past_dst = 0) {
+    const CopyPlan plan = Plan(c, element_bytes, past_src, past_dst);
+    EXPECT_EQ(plan.access_bytes, 0);
+    if (plan.shifted) {
+      EXPECT_EQ(plan.element_bytes, element_bytes);
+      EXPECT_EQ(plan.g.strides[0][plan.g.ndim - 1], 1);
+      EXPECT_EQ(plan.g.strides[1][plan.g.ndim - 1], 1);
+    }
+    return plan.shifted;
+  };
+  for (const int bytes : {1, 2, 4, 8}) {
+    const int64_t least = cuda::kShortestShifted / bytes;
+    EXPECT_TRUE(shifted({{5, least + 1}, {128, 1}, {256, 1}}, bytes));
+    EXPECT_TRUE(shifted({{5, least}, {128, 1}, {least + 1, 1}}, bytes));
+    EXPECT_TRUE(shifted({{5, least}, {129, 1}, {128, 1}}, bytes));
+    EXPECT_TRUE(shifted({{5, least}, {128, 1}, {128, 1}}, bytes, bytes, 0));
+    EXPECT_TRUE(shifted({{5, least}, {128, 1}, {128, 1}}, bytes, 0, bytes));
+    EXPECT_TRUE(shifted({{5, 3, least}, {129, 0, 1}, {3 * least, least, 1}}, bytes));
+    EXPECT_FALSE(shifted({{5, least}, {128, 1}, {128, 1}}, bytes));             // whole packs
+    EXPECT_FALSE(shifted({{5, least - 1}, {129, 1}, {least, 1}}, bytes));       // too short
+    EXPECT_FALSE(shifted({{5, least + 1}, {1280, 2}, {least + 1, 1}}, bytes));  // not dense
+    EXPECT_TRUE(shifted({{least}, {1}, {1}}, bytes, bytes, 0));
+    EXPECT_FALSE(shifted({{least}, {1}, {1}}, bytes, bytes, bytes));  // the same way
+    EXPECT_FALSE(shifted({{least + 1}, {1}, {1}}, bytes));
+  }
+  const int64_t many = int64_t{1} << 25;  // rows of at most 64 packs
+  EXPECT_TRUE(shifted({{many / 2, 1001}, {1002, 1}, {1001, 1}}, 1));
+  EXPECT_FALSE(shifted({{many, 1001}, {1002, 1}, {1001, 1}}, 1));
+}
+
+TEST_F(CopyPlanTest, RowsLieInAtMostSoManyPacks) {
+  for (const int64_t pack : {2, 4, 8, 16}) {
+    for (int64_t length = 1; length < 70; ++length) {
+      int64_t most = 0;
+      for (int64_t first = 0; first < pack; ++first) {
+        most = std::max(most, (first + length + pack - 1) / pack);
+      }
+      EXPECT_EQ(cuda::MostPacks(length, pack), most) << length << " " << pack;
+    }
+  }
 }
 
 TEST_F(CopyPlanTest, TransposesGoThroughTiles) {

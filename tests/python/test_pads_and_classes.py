@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """pad of rows that are no whole packs of 16 bytes, and one_hot.
 
-On CUDA rows of 8 elements to 128 packs that are not moved in packs are gathered by spans of 4096
-elements.
+On CUDA a block puts 4096 bytes of the result together, columns that are neighbours in the input in
+packs and the others one by one; rows shorter than two packs, and those of an input that is not
+dense along them, are gathered by spans of 4096 elements.
 """
 
 import numpy as np
@@ -50,6 +51,23 @@ def test_pads_by_spans(mode, dtype, transposed, device):
         got = F.pad(given, (1, 2, 0, 1), mode=mode)
         np.testing.assert_array_equal(
             host(got), np.pad(x, [(0, 0), (0, 0), (0, 1), (1, 2)], MODES[mode]))  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("pads", [(0, 1), (700, 0), (3, 4000), (2500, 2499)], ids=str)
+def test_pads_of_long_rows(mode, dtype, pads, device):
+    """Rows of several blocks, some of which have nothing of the input itself."""
+    for offset, cols in ((0, 5120), (1, 5001)):
+        x = np.arange(3 * cols).reshape(1, 3, cols) % 97
+        memory = np.concatenate([np.zeros(offset), x.ravel()])
+        given = tensor(memory, dtype, device)[offset:].view(1, 3, cols)
+        got = F.pad(given, pads, mode=mode)
+        want = np.pad(x, [(0, 0), (0, 0), pads], MODES[mode])
+        np.testing.assert_array_equal(host(got), want)
+        rolled = given.roll(pads[0] + 1, 2)
+        np.testing.assert_array_equal(host(rolled), np.roll(x, pads[0] + 1, 2))
+        np.testing.assert_array_equal(host(given.flip((1, 2))), x[:, ::-1, ::-1])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])

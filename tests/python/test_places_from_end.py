@@ -3,7 +3,7 @@
 
 CUDA reads places in pairs where the index and the result allow it, holds rows of x in shared memory
 where there are 256 of them and as many places in each, and takes whole slices where the index is
-expanded.
+expanded. Where thousands of rows share 2048 places and more, a block keeps the places.
 """
 
 import math
@@ -57,6 +57,25 @@ def test_rows_that_share_their_places(rows, size, count, device):
     x, places = values("float16", rows, size), RNG.integers(0, size, count)
     got = tensor(x, "float16", device).index_select(1, as_index(places, device))
     np.testing.assert_array_equal(host(got), x[:, places])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("size, count", [(16, 2048), (640, 2064), (48, 8208), (5000, 2041)])
+def test_many_rows_that_share_their_places(dtype, size, count, device):
+    """More than 8 for each of an H200's 396 blocks, and other sizes than whole packs of 16 bytes;
+    8192 columns are a block's.
+    """
+    rows = 3200
+    x, places = values(dtype, rows, size), RNG.integers(0, size, count)
+    of = tensor(x, dtype, device)
+    got = of.index_select(1, as_index(places, device))
+    np.testing.assert_array_equal(host(got), x[:, places])
+    if device == "cuda" and dtype.startswith("float"):
+        places[[1, 2, count - 1]] = size, 70_000, -size - 1
+        got = host(of.index_select(1, as_index(places, device)))
+        inside = (places >= 0) & (places < size)
+        assert np.isnan(got[:, ~inside]).all()
+        np.testing.assert_array_equal(got[:, inside], x[:, places[inside]])
 
 
 @pytest.mark.parametrize("offset", [0, 1, 2])

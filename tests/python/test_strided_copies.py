@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """contiguous(), copy_() and casts between strided tensors, bit by bit against NumPy.
 
-On CUDA rows that are dense in both tensors are copied in units of up to 16 bytes, transposes of 32
-x 32 elements and more in tiles of 128 bytes and more a side, repeated elements in packs
+On CUDA rows that are dense in both tensors are copied in units of up to 16 bytes, those of 64 bytes
+and more that begin or end between such units in shifted ones, transposes of 32 x 32 elements and
+more in tiles of 128 bytes and more a side, repeated elements in packs
 (primitive/cuda/moves/copy_plan.h): sizes, offsets and strides here are chosen around those.
 """
 
@@ -99,6 +100,46 @@ def test_rows_in_units(dtype, unit, device):
         check_contiguous(device, noise(shape, dtype), view)
         check_contiguous(device, noise(shape, dtype), functools.partial(view, order=(1, 0, 2)))
         check_copy(device, shape, dtype, view)
+
+
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("size", [32, 63, 64, 65, 80, 1027])
+def test_rows_at_any_place(dtype, size, device):
+    """Rows of so many bytes, or an element more, from every place within 16 bytes to every one."""
+    step = np.dtype(dtype).itemsize
+    cols = -(-size // step)
+    values = noise((3, 5, cols + 16), dtype)
+    x = on(device, values)
+    for first in range(16 // step):
+        part, want = x[:, :, first : first + cols], values[:, :, first : first + cols]
+        np.testing.assert_array_equal(part.contiguous().cpu().numpy(), want)
+        for to in range(0, 16 // step, 3):
+            before = noise((5, 3, cols + 17), dtype).copy()
+            y = on(device, before)
+            y[:, :, to : to + cols].copy_(part.transpose(0, 1))
+            before[:, :, to : to + cols] = want.transpose(1, 0, 2)
+            np.testing.assert_array_equal(y.cpu().numpy(), before)
+    line, to = values.ravel(), np.zeros(values.size + 3, dtype)
+    y = on(device, to)
+    y[2 : 2 + line.size - 1].copy_(x.view(-1)[1:])
+    to[2 : 2 + line.size - 1] = line[1:]
+    np.testing.assert_array_equal(y.cpu().numpy(), to)
+
+
+@pytest.mark.parametrize("dtype", BITS)
+@pytest.mark.parametrize("rows", [3, 1200])
+def test_joined_rows(dtype, rows, device):
+    """Two to seven parts of odd rows, of one size and of others; on CUDA a launch has up to four
+    large ones."""
+    whole = noise((rows, 700), dtype)
+    x = on(device, whole)
+    for widths in ((699, 700), (697, 700, 699), (699, 3, 698), (651, 653, 655, 657, 659),
+                   (400, 699), (200, 699, 601), (640, 641, 642, 643, 644, 645, 646)):  # fmt: skip
+        firsts = [k % 5 for k in range(len(widths))]
+        slices = [slice(f, f + w) for f, w in zip(firsts, widths, strict=True)]
+        got = flow.cat([x[:, s] for s in slices], 1)
+        want = np.concatenate([whole[:, s] for s in slices], 1)
+        np.testing.assert_array_equal(got.cpu().numpy(), want)
 
 
 @pytest.mark.parametrize("dtype", BITS)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launchers of copy.cu, copy_parts.cu and repeat.cu.
+// The launchers of copy.cu, copy_parts.cu, copy_rows.cu and repeat.cu.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -31,6 +31,23 @@ struct CopyParts {
   Part part[kMost];
 };
 cudaError_t LaunchCopyParts(CopyParts parts, cudaStream_t stream);
+
+// Up to kMost copies of rows as PlanCopy gives them (CopyPlan::shifted), in one launch that gives
+// each as many blocks as the largest. Elements have 1, 2, 4 or 8 bytes.
+struct ShiftedRows {
+  static constexpr int kMost = 4;
+  struct Part {
+    const void* src;
+    void* dst;
+    Strided<2> rows;    // in elements; the dim along which both are dense is left out
+    int32_t length;     // of a row
+    Divisor row_packs;  // the most packs of dst that a row lies in
+    uint32_t packs;     // so many times the rows
+  };
+  int count, element_bytes;
+  Part part[kMost];
+};
+cudaError_t LaunchShiftedRows(const ShiftedRows& rows, cudaStream_t stream);
 
 // y[i * count + l] = line[l][i]: 2 to 4 lines of words of 1, 2, 4 or 8 bytes.
 struct InterleavedLines {

@@ -6,6 +6,7 @@
 //   const CopyPlan plan = PlanCopy(g, sizeof(float), src, dst);
 //   if (plan.access_bytes) ...  // a transpose, in tiles
 //   if (plan.repeats == Repeats::kElements) ...  // dst[i] = src[i / plan.g.dims[1]]
+//   if (plan.shifted) ...  // rows whose packs of dst lie in two of src
 #pragma once
 
 #include <algorithm>
@@ -25,6 +26,12 @@ enum class Repeats { kNothing, kElements, kLine };
 // From so many bytes on a line is read once for all its copies. Shorter ones stay in a GPU's L2.
 inline constexpr int64_t kLongLine = int64_t{16} << 20;
 
+// Rows of so many bytes are copied in packs, at whatever places within 16 bytes they begin and end.
+inline constexpr int64_t kShortestShifted = 64;
+
+// The most packs of `pack` elements that so many may lie in.
+constexpr int64_t MostPacks(int64_t length, int64_t pack) { return (length + 2 * pack - 2) / pack; }
+
 struct CopyPlan {
   // In elements of element_bytes. Of a transpose the last dim is dense in dst, the one before it in
   // src.
@@ -32,6 +39,7 @@ struct CopyPlan {
   int element_bytes = 0;
   int access_bytes = 0;  // of a transpose: what a thread loads and stores at once; 0: no transpose
   Repeats repeats = Repeats::kNothing;
+  bool shifted = false;  // rows along the last dim, of any length, at any alignment
 };
 
 // Whether both operands are dense along the last dim.
@@ -90,6 +98,20 @@ inline int FindTransposed(const Elementwise<2>& g) {
   return -1;
 }
 
+// Whether rows are long, and no whole packs that are aligned in both operands. Their elements are
+// counted in 31 bits, and packs of all rows.
+inline bool AreShifted(const Elementwise<2>& g, int element_bytes, const void* src,
+                       const void* dst) {
+  if (!IsDenseInRows(g) || element_bytes > 8) return false;
+  const int64_t length = g.dims[g.ndim - 1], pack = 16 / element_bytes;
+  if (length * element_bytes < kShortestShifted || length >= int64_t{1} << 30) return false;
+  const auto past = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16; };
+  if (g.contiguous && past(src) == past(dst)) return false;  // one row, in packs but at its ends
+  const int64_t packs = g.numel / length * MostPacks(length, pack);
+  return packs < (int64_t{1} << 31) - (1 << 16) &&
+         WidestAccess(g, {g.ndim - 1, g.ndim - 1}, element_bytes, src, dst) < 16;
+}
+
 // What comes several times. A line that does so is whole accesses of 16 bytes.
 inline Repeats FindRepeats(const Elementwise<2>& g, int element_bytes, const void* src,
                            const void* dst) {
@@ -121,8 +143,9 @@ inline CopyPlan PlanCopy(const Elementwise<2>& geometry, int element_bytes, cons
   widen(16);
   const int rows = FindTransposed(g);
   if (rows < 0) {
-    g = ordered;
-    widen(8);
+    g = ordered, plan.element_bytes = element_bytes;
+    plan.shifted = AreShifted(g, element_bytes, src, dst);
+    if (!plan.shifted) widen(8);
     return plan;
   }
   const int cols = g.ndim - 1;

@@ -10,16 +10,21 @@ namespace oneflow_lite {
 namespace cuda {
 
 inline constexpr int kTileThreads = 256;
-inline constexpr int kTileBlocks = 6;  // of a multiprocessor; with 8, registers would be spilled
+// Blocks of a multiprocessor; with 8, registers would be spilled.
+template <int kColBytes>
+inline constexpr int kTileBlocks = kColBytes > 128 ? 4 : 6;
+// Of dst, where its rows have so many: those of 256 bytes are better for 16 bits and 32
+// (docs/lab/55-rearrangements-in-packs.md).
+inline constexpr int kTileBytes = 128, kWideTileBytes = 256;
 
 // A tile in shared memory, column by column as src has it. T is any type of the element's size.
-template <class T, int kAccess>
+template <class T, int kAccess, int kColBytes = kTileBytes>
 struct CopyTile {
   static constexpr int kSize = sizeof(T);
   static constexpr int kPack = kAccess / kSize;
-  // Whole cache lines in both directions, and 8 KB (bytes: 16).
-  static constexpr int kCols = 128 / kSize;  // along dst's dense dim
-  static constexpr int kRows = kCols < 64 ? 64 : kCols;
+  // Whole cache lines in both directions, and 8 KB (wide ones, and of bytes: 16).
+  static constexpr int kCols = kColBytes / kSize;  // along dst's dense dim
+  static constexpr int kRows = 128 / kSize < 64 ? 64 : 128 / kSize;
   // Columns are multiples of 128 bytes long, and a warp reads elements of the columns j * kPack + k
   // for a few rows: shifted by a pack each, they fall into banks of their own.
   static constexpr int kSkew = kAccess < 4 ? 4 / kSize : kPack;
@@ -70,10 +75,10 @@ struct TileGrid {
 };
 
 // A block per tile. In both operands packs of kAccess bytes are whole and aligned.
-template <class T, int kAccess>
-__global__ void __launch_bounds__(kTileThreads, kTileBlocks)
+template <class T, int kAccess, int kColBytes>
+__global__ void __launch_bounds__(kTileThreads, kTileBlocks<kColBytes>)
     CopyTilesKernel(TileGrid g, const T* src, T* dst) {
-  using Tile = CopyTile<T, kAccess>;
+  using Tile = CopyTile<T, kAccess, kColBytes>;
   constexpr int kPack = Tile::kPack;
   __shared__ Tile tile;
   const uint32_t rest = blockIdx.x / g.col_tiles;
@@ -118,10 +123,16 @@ __global__ void __launch_bounds__(kTileThreads, kTileBlocks)
 
 // g's innermost dims are dst's dense one and src's; the others are the batch. Precondition: the
 // tiles' number is at most kMaxBlocks.
-template <class T, int kAccess>
+template <class T, int kAccess, int kColBytes = kTileBytes>
 cudaError_t LaunchTiles(const Strided<2>& g, const void* src, void* dst, cudaStream_t stream) {
-  using Tile = CopyTile<T, kAccess>;
+  using Tile = CopyTile<T, kAccess, kColBytes>;
   if (g.numel <= 0) return cudaSuccess;
+  if constexpr ((sizeof(T) == 2 || sizeof(T) == 4) && kAccess == 16 && kColBytes == kTileBytes) {
+    constexpr int64_t kWide = CopyTile<T, kAccess, kWideTileBytes>::kCols;
+    if (g.dims[0] % kWide == 0 || g.dims[0] >= 16 * kWide) {
+      return LaunchTiles<T, kAccess, kWideTileBytes>(g, src, dst, stream);
+    }
+  }
   TileGrid grid = {};
   grid.cols = g.dims[0], grid.rows = g.dims[1];
   grid.src_stride = g.strides[0][0], grid.dst_stride = g.strides[1][1];
@@ -136,8 +147,8 @@ cudaError_t LaunchTiles(const Strided<2>& g, const void* src, void* dst, cudaStr
   const int64_t col_tiles = CeilDiv(grid.cols, Tile::kCols);
   grid.row_tiles = static_cast<uint32_t>(row_tiles);
   grid.col_tiles = static_cast<uint32_t>(col_tiles);
-  return Launch(CopyTilesKernel<T, kAccess>, grid.batch.numel * row_tiles * col_tiles, kTileThreads,
-                0, stream, grid, static_cast<const T*>(src), static_cast<T*>(dst));
+  return Launch(CopyTilesKernel<T, kAccess, kColBytes>, grid.batch.numel * row_tiles * col_tiles,
+                kTileThreads, 0, stream, grid, static_cast<const T*>(src), static_cast<T*>(dst));
 }
 
 }  // namespace cuda

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gather. Where rows of x are short and read often enough, a block holds a row in shared memory, in
+// Gather. Where all rows share one index, its places stay in registers (index_columns.cuh). Where
+// rows of x are short and read often enough, a block holds a row in shared memory, in
 // which elements far apart are read at once. Else a thread has some elements, read before any is
 // written: neighbours in pairs, if they are so in the index and the result. The elements of a block
 // lie side by side, so that it meets few rows.
+#include "primitive/cuda/moves/index_columns.cuh"
 #include "primitive/cuda/moves/index_launch.h"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -171,14 +173,38 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
+// Whether the elements are those of whole rows, all of which read one index.
+bool SharesIndex(const Strided<3>& g, const GatherDim& p, ColumnsShape* s) {
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (g.ndim != 2 || g.strides[0][0] != 1 || g.strides[0][1] != 0 || g.strides[1][0] != 0 ||
+      g.strides[2][0] != 1 || p.stride != 1 || g.dims[0] >= kMost || g.dims[1] >= kMost ||
+      p.size >= kMost) {
+    return false;
+  }
+  *s = {static_cast<int>(g.dims[1]),
+        static_cast<int>(p.size),
+        static_cast<int>(g.dims[0]),
+        g.strides[1][1],
+        g.strides[2][1],
+        p.from_end,
+        0};
+  return true;
+}
+
 template <class T>
-cudaError_t LaunchGather(const GatherRun& run, cudaStream_t stream) {
+cudaError_t LaunchGather(const GatherRun& run, const DeviceLimits& limits, cudaStream_t stream) {
   if (run.g.numel <= 0) return cudaSuccess;
   const GatherDim p{run.size, run.stride, run.from_end};
   const auto missing = static_cast<T>(run.missing);
   const auto* x = static_cast<const T*>(run.x);
   auto* y = static_cast<T*>(run.y);
   GatherRows rows;
+  if constexpr (sizeof(T) <= 4) {
+    ColumnsShape columns;
+    if (SharesIndex(run.g, p, &columns) && columns.Serve<T>(limits, run.index, x, y)) {
+      return LaunchColumns(columns, limits, run.index, x, missing, y, stream);
+    }
+  }
   if (GatherRows::Fits<T>(run.g, p, &rows)) {
     const int64_t bytes = GatherRows::HeldBytes<T>(p.size) * rows.together;
     return Launch(GatherRowsKernel<T>, CeilDiv(rows.rows, int64_t{rows.together}),

@@ -21,7 +21,7 @@ struct GatherRun {
   ScalarBits missing;
   void* y;
 };
-using GatherRunLauncher = cudaError_t (*)(const GatherRun&, cudaStream_t);
+using GatherRunLauncher = cudaError_t (*)(const GatherRun&, const DeviceLimits&, cudaStream_t);
 GatherRunLauncher FindGatherRun(DType dtype);
 
 // Operands of the columns: index, src, dst.

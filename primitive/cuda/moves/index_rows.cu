@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// index_select and index_copy: rows moved by words of up to 16 bytes, kWords of them in flight per
-// thread. A word's row and place come from one division by multiplication.
+// index_select and index_copy: rows moved by words of up to 16 bytes. A word's row and place come
+// from one division by multiplication.
 #include "primitive/cuda/moves/index_rows_launch.h"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -11,7 +11,10 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-constexpr int kWords = 4;
+// Of index_select: threads of a block, and words of a thread, which lie side by side in the block
+// (docs/lab/55-rearrangements-in-packs.md).
+constexpr int kSelectThreads = 128;
+constexpr int kWords = 2;
 
 // Counted in words.
 struct SelectShape {
@@ -34,34 +37,32 @@ SelectShape ShapeOf(const RowsProblem& p, int64_t per) {  // elements of a word
           p.from_end};
 }
 
-// kWords per turn, read before any is written; `from` is null where a place is outside.
+// The grid covers all words. `from` is null where a place is outside.
 template <class Index, class Word>
-__global__ void __launch_bounds__(kElementwiseThreads)
+__global__ void __launch_bounds__(kSelectThreads)
     SelectKernel(SelectShape s, Word missing, const int64_t* index, const Word* x, Word* y) {
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  const int64_t first = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  for (int64_t i = first; i < s.total; i += kWords * step) {
-    const Word* from[kWords];
+  const int64_t first = int64_t{blockIdx.x} * (kSelectThreads * kWords) + threadIdx.x;
+  const Word* from[kWords];
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) {
-      const int64_t at = i + w * step;
-      from[w] = nullptr;
-      if (at >= s.total) continue;
-      const Index row = s.inner.Quotient(static_cast<Index>(at));
-      const Index column = static_cast<Index>(at) - row * static_cast<Index>(s.inner.value);
-      const Index outer = s.count.Quotient(row);
-      const int64_t place = s.Find(index[row - outer * static_cast<Index>(s.count.value)]);
-      if (place < 0) continue;
-      from[w] = x + static_cast<int64_t>(outer) * s.outer_stride + place * s.row_stride +
-                static_cast<int64_t>(column);
-    }
-    Word words[kWords];
+  for (int w = 0; w < kWords; ++w) {
+    const int64_t at = first + w * kSelectThreads;
+    from[w] = nullptr;
+    if (at >= s.total) continue;
+    const Index row = s.inner.Quotient(static_cast<Index>(at));
+    const Index column = static_cast<Index>(at) - row * static_cast<Index>(s.inner.value);
+    const Index outer = s.count.Quotient(row);
+    const int64_t place = s.Find(index[row - outer * static_cast<Index>(s.count.value)]);
+    if (place < 0) continue;
+    from[w] = x + static_cast<int64_t>(outer) * s.outer_stride + place * s.row_stride +
+              static_cast<int64_t>(column);
+  }
+  Word words[kWords];
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) words[w] = from[w] ? *from[w] : missing;
+  for (int w = 0; w < kWords; ++w) words[w] = from[w] ? *from[w] : missing;
 #pragma unroll
-    for (int w = 0; w < kWords; ++w) {
-      if (i + w * step < s.total) StoreWord(y + i + w * step, words[w]);
-    }
+  for (int w = 0; w < kWords; ++w) {
+    const int64_t at = first + w * kSelectThreads;
+    if (at < s.total) StoreWord(y + at, words[w]);
   }
 }
 
@@ -72,15 +73,10 @@ cudaError_t SelectWords(int item, const RowsProblem& p, const MissingElements& m
   if (s.total <= 0) return cudaSuccess;
   Word absent;
   memcpy(&absent, &missing, sizeof(Word));
-  const int64_t blocks = CeilDiv(s.total, int64_t{kWords} * kElementwiseThreads);
-  const auto* from = static_cast<const Word*>(x);
-  auto* to = static_cast<Word*>(y);
-  if (s.total < (int64_t{1} << 31)) {
-    return Launch(SelectKernel<uint32_t, Word>, blocks, kElementwiseThreads, 0, stream, s, absent,
-                  index, from, to);
-  }
-  return Launch(SelectKernel<int64_t, Word>, blocks, kElementwiseThreads, 0, stream, s, absent,
-                index, from, to);
+  const auto kernel =
+      s.total < (int64_t{1} << 31) ? SelectKernel<uint32_t, Word> : SelectKernel<int64_t, Word>;
+  return Launch(kernel, CeilDiv(s.total, int64_t{kWords} * kSelectThreads), kSelectThreads, 0,
+                stream, s, absent, index, static_cast<const Word*>(x), static_cast<Word*>(y));
 }
 
 // Of few rows each looks at those behind it: last[k] is k + 1 where none of them has its place.

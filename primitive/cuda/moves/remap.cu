@@ -2,17 +2,16 @@
 //
 // flip, roll and pad.
 //
-// Insides: of most rows all but some elements at their ends are neighbours that are read in order.
-// A block writes those in packs of 16 bytes, each read by one access, or two that are aligned; then
-// it writes the packs around the ends of its rows element by element.
+// Runs: most columns of most rows are neighbours in what is read (remap_spans.cuh).
 //
 // Packs: a thread writes 16 bytes of any other result. Neighbours that are read forwards or
 // backwards are one access, or two. A pack of others is read element by element, and its whole warp
 // waits for it.
 //
-// Spans: where rows are so short that most warps would meet such a pack, a block gathers a run of
-// the result element by element in shared memory, and writes it in packs.
+// Spans: where other rows are so short that most warps would meet such a pack, a block gathers a
+// run of the result element by element in shared memory, and writes it in packs.
 #include "primitive/cuda/moves/remap_launch.h"
+#include "primitive/cuda/moves/remap_spans.cuh"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
 
@@ -92,90 +91,6 @@ __device__ __forceinline__ Pack<Word, N> LoadNeighbours(const RemapRun& run, con
     if (at >= N && at + 2 * N <= run.extent) return LoadShiftedPack<N>(x + at);
   }
   return LoadPack<N>(x + at);
-}
-
-constexpr int kInsidePacks = 4;  // of a thread, all read before one is waited for
-template <class Word>
-constexpr int kInsideSpan = kInsidePacks* kElementwiseThreads* kPackSize<Word>;
-constexpr int kLeastPacks = 2;  // of a row's inside
-
-// The columns [begin, end) of every row are neighbours from begin + shift on in what is read. The
-// packs that have others too are those around the beginning of each row, and of one behind the
-// last: `around` elements of them, a power of two.
-struct RemapInsides {
-  int32_t begin, end, out;
-  int around_log2;
-
-  RemapInsides(const RemapRun& run, int pack) {
-    const RemapDim& last = run.last();
-    const int64_t from = last.shift < 0 ? -last.shift : 0, to = last.size - last.shift;
-    begin = static_cast<int32_t>(from), out = static_cast<int32_t>(last.out);
-    end = static_cast<int32_t>(to < last.out ? to : last.out);
-    const int64_t most = (last.out - end + begin + 2 * pack - 2) / pack * pack;
-    around_log2 = 0;
-    while ((int64_t{1} << around_log2) < most) ++around_log2;
-  }
-  // Whether they are most of a row, and some packs of it, and what a block writes around beginnings
-  // is not much more than its span.
-  static bool Serve(const RemapRun& run, int pack) {
-    const RemapDim& last = run.last();
-    if (last.mode == RemapMode::kFlip || last.stride != 1 || !run.IsNear()) return false;
-    const RemapInsides in(run, pack);
-    return in.end - in.begin >= kLeastPacks * pack &&
-           2 * (in.out - in.end + in.begin) <= in.end - in.begin &&
-           (int64_t{1} << in.around_log2) <= int64_t{kInsidePacks} * kElementwiseThreads * pack;
-  }
-};
-
-template <class Word>
-__global__ void __launch_bounds__(kElementwiseThreads)
-    InsidesKernel(const __grid_constant__ RemapRun run, RemapInsides in, Word fill, const Word* x,
-                  Word* y) {
-  constexpr int N = kPackSize<Word>, kSpan = kInsideSpan<Word>;
-  __shared__ int32_t begins[kSpan / (kLeastPacks * N) + 2];
-  const auto numel = static_cast<uint32_t>(run.shape.numel), begin = blockIdx.x * kSpan;
-  const uint32_t end = numel - begin < kSpan ? numel : begin + kSpan;
-  const RemapDim& last = run.last();
-  int32_t column;
-  const uint32_t first_row = run.RowOf<Near>(begin, &column);
-  const uint32_t rows = run.RowOf<Near>(end - 1, &column) - first_row + 1;
-  for (uint32_t r = threadIdx.x; r < rows; r += kElementwiseThreads) {
-    begins[r] = run.OffsetOf<Near>(first_row + r);
-  }
-  __syncthreads();
-  Pack<Word, N> packs[kInsidePacks];
-  bool inside[kInsidePacks];
-#pragma unroll
-  for (int k = 0; k < kInsidePacks; ++k) {
-    const uint32_t i = begin + (k * kElementwiseThreads + threadIdx.x) * N;
-    inside[k] = i + N <= end;
-    if (!inside[k]) continue;
-    const uint32_t row = run.RowOf<Near>(i, &column) - first_row;
-    inside[k] = column >= in.begin && column + N <= in.end;
-    if (!inside[k]) continue;
-    const int32_t from = begins[row];
-#pragma unroll
-    for (int j = 0; j < N; ++j) packs[k].v[j] = fill;
-    if (from < 0) continue;
-    packs[k] = LoadNeighbours<N>(run, x, from + column + static_cast<int32_t>(last.shift));
-  }
-#pragma unroll
-  for (int k = 0; k < kInsidePacks; ++k) {
-    if (inside[k]) StorePack<N>(y + begin + (k * kElementwiseThreads + threadIdx.x) * N, packs[k]);
-  }
-  // Around the beginnings of the rows, and of the one behind them.
-  for (uint32_t item = threadIdx.x; item < (rows + 1) << in.around_log2;
-       item += kElementwiseThreads) {
-    const auto row = static_cast<int32_t>(first_row + (item >> in.around_log2));
-    const int32_t start = row * in.out, from = row > 0 ? start - (in.out - in.end) : 0;
-    const int32_t to = (start + in.begin + N - 1) / N * N;
-    const int32_t i = from / N * N + static_cast<int32_t>(item & ((1u << in.around_log2) - 1));
-    if (i >= to || i < static_cast<int32_t>(begin) || i >= static_cast<int32_t>(end)) continue;
-    const int32_t of_row = i >= start ? row : row - 1;
-    const int32_t place = last.PlaceAs(i - of_row * in.out);
-    const int32_t offset = begins[of_row - static_cast<int32_t>(first_row)];
-    y[i] = (place | offset) >= 0 ? x[offset + place] : fill;
-  }
 }
 
 // The elements from index i on, element by element: from `column` of a row that begins at `offset`.
@@ -319,10 +234,13 @@ cudaError_t RemapWords(const RemapShape& s, const FillElements& fill, const void
   const auto* from = static_cast<const Word*>(x);
   auto* to = static_cast<Word*>(y);
   if constexpr (kPack > 1) {
-    if (RemapInsides::Serve(run, kPack)) {
-      return Launch(InsidesKernel<Word>, CeilDiv(s.numel, int64_t{kInsideSpan<Word>}),
-                    kElementwiseThreads, 0, stream, run, RemapInsides(run, kPack), element, from,
-                    to);
+    if (run.IsNear()) {
+      const RemapRows rows(s, kPack);
+      if (RemapSpans::Serve(rows, kPack)) {
+        uint4 filled;
+        memcpy(&filled, &fill, sizeof(filled));
+        return LaunchRunSpans(RemapSpans(s, rows, sizeof(Word), from), filled, from, to, stream);
+      }
     }
   }
   if constexpr (sizeof(Word) <= 4) {

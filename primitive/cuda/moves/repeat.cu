@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each element of a line several times in a row: dst[i] = src[i / times]. A thread writes 16 bytes,
-// and divides once. Or the line itself several times, read once.
+// Each element of a line several times in a row: dst[i] = src[i / times]. A thread writes packs of
+// 16 bytes, and divides once for each. Or the line itself several times, read once.
 #include "primitive/cuda/moves/copy_launch.h"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -62,12 +62,43 @@ __global__ void __launch_bounds__(kElementwiseThreads)
   }
 }
 
+// Of a thread, side by side in its block, where each element is whole packs of the result
+// (docs/lab/55-rearrangements-in-packs.md).
+constexpr int kWholePacks = 2;
+
+// `per`: packs of an element. The grid covers all packs, which dst is aligned to.
+template <class Word>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    RepeatWholeKernel(uint32_t packs, Divisor per, const Word* src, Word* dst) {
+  constexpr int N = kPackSize<Word>;
+  const uint32_t first = blockIdx.x * (kElementwiseThreads * kWholePacks) + threadIdx.x;
+  Word values[kWholePacks];
+#pragma unroll
+  for (int w = 0; w < kWholePacks; ++w) {
+    const uint32_t i = first + w * kElementwiseThreads;
+    if (i < packs) values[w] = src[per.Quotient(i)];
+  }
+#pragma unroll
+  for (int w = 0; w < kWholePacks; ++w) {
+    const uint32_t i = first + w * kElementwiseThreads;
+    if (i < packs) StoreAlignedPack<N>(dst + int64_t{i} * N, FilledPack<N>(values[w]));
+  }
+}
+
 template <class Word>
 cudaError_t LaunchRepeat(int64_t count, int64_t times, const void* src, void* dst,
                          cudaStream_t stream) {
   constexpr int kPack = kPackSize<Word>;
   if (count <= 0 || times <= 0) return cudaSuccess;
   const int64_t total = count * times;
+  const bool aligned = reinterpret_cast<uintptr_t>(dst) % kPackBytes == 0;
+  if (times % kPack == 0 && aligned && total / kPack < (int64_t{1} << 31) - (1 << 16)) {
+    const int64_t packs = total / kPack;
+    return Launch(RepeatWholeKernel<Word>,
+                  CeilDiv(packs, int64_t{kWholePacks} * kElementwiseThreads), kElementwiseThreads,
+                  0, stream, static_cast<uint32_t>(packs), Divisor(times / kPack),
+                  static_cast<const Word*>(src), static_cast<Word*>(dst));
+  }
   const auto kernel = times == 2      ? RepeatKernel<kPack, Times::kTwo, Word>
                       : times < kPack ? RepeatKernel<kPack, Times::kFew, Word>
                                       : RepeatKernel<kPack, Times::kMany, Word>;

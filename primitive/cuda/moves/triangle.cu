@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// tril and triu: a thread writes 16 bytes of the result.
+// tril and triu: a thread writes 16 bytes of the result, and reads them where the triangle keeps
+// any.
 #include "primitive/cuda/moves/remap_launch.h"
+#include "primitive/cuda/moves/wanted.cuh"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
 
@@ -9,58 +11,81 @@ namespace oneflow_lite {
 namespace cuda {
 namespace {
 
-// A pack that the triangle keeps, leaves out, or cuts.
-template <class Word>
+// In Index elements are counted, in Int places of a matrix.
+template <class Index, class Int, class Word>
 struct TriangleRun {
   Divisor rows, cols;
-  int64_t diagonal;
-  bool lower;
+  Index numel;
+  Int diagonal;
+  bool lower, aligned;  // x is, to 16 bytes
   const Word* x;
   Word* y;
 
-  __device__ bool Keeps(int64_t row, int64_t column) const {
+  __device__ __forceinline__ bool Keeps(Int row, Int column) const {
     return lower ? column - row <= diagonal : column - row >= diagonal;
-  }
-  template <int N>
-  __device__ void Run(int64_t i) const {
-    int64_t row, column;
-    if ((i >> 31) == 0) {
-      const auto at = static_cast<uint32_t>(i);
-      const uint32_t line = cols.Quotient(at);
-      column = at - line * static_cast<uint32_t>(cols.value);
-      row = line - rows.Quotient(line) * static_cast<uint32_t>(rows.value);
-    } else {
-      const int64_t line = i / cols.value;
-      column = i - line * cols.value;
-      row = line % rows.value;
-    }
-    Pack<Word, N> pack;
-    const bool in_row = column + N <= cols.value;
-    const bool first = Keeps(row, column), last = Keeps(row, column + N - 1);
-    if (in_row && !first && !last) {
-#pragma unroll
-      for (int k = 0; k < N; ++k) pack.v[k] = Word(0);
-    } else {
-      pack = LoadPack<N>(x + i);
-      if (!in_row || !first || !last) {
-#pragma unroll
-        for (int k = 0; k < N; ++k) {
-          if (column == cols.value) column = 0, row = row + 1 == rows.value ? 0 : row + 1;
-          if (!Keeps(row, column)) pack.v[k] = Word(0);
-          ++column;
-        }
-      }
-    }
-    StorePack<N>(y + i, pack);
   }
 };
 
+// The grid covers all packs.
+template <class Index, class Int, class Word>
+__global__ void __launch_bounds__(kElementwiseThreads)
+    TriangleKernel(const __grid_constant__ TriangleRun<Index, Int, Word> t) {
+  constexpr int N = kPackSize<Word>;
+  const Index i = (static_cast<Index>(blockIdx.x) * kElementwiseThreads + threadIdx.x) * N;
+  if (i >= t.numel) return;
+  const Index line = t.cols.Quotient(i);
+  auto column = static_cast<Int>(i - line * static_cast<Index>(t.cols.value));
+  auto row = static_cast<Int>(line - t.rows.Quotient(line) * static_cast<Index>(t.rows.value));
+  if (column + N <= static_cast<Int>(t.cols.value)) {
+    const bool first = t.Keeps(row, column), last = t.Keeps(row, column + N - 1);
+    Pack<Word, N> pack = {};
+    if (first || last) {
+      pack = t.aligned ? LoadAlignedPack<N>(t.x + i) : LoadWanted<N>(t.x + i, 0, N);
+      if (!first || !last) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) {
+          if (!t.Keeps(row, column + k)) pack.v[k] = Word(0);
+        }
+      }
+    }
+    StorePack<N>(t.y + i, pack);
+    return;
+  }
+#pragma unroll 1
+  for (int k = 0; k < N && i + k < t.numel; ++k, ++column) {
+    if (column == static_cast<Int>(t.cols.value)) {
+      column = 0, ++row;
+      if (row == static_cast<Int>(t.rows.value)) row = 0;
+    }
+    t.y[i + k] = t.Keeps(row, column) ? t.x[i + k] : Word(0);
+  }
+}
+
+template <class Index, class Int, class Word>
+cudaError_t LaunchWords(const TriangleProblem& p, const void* x, void* y, cudaStream_t stream) {
+  const int64_t numel = p.matrices * p.rows * p.cols;
+  const TriangleRun<Index, Int, Word> run{Divisor(p.rows),
+                                          Divisor(p.cols),
+                                          static_cast<Index>(numel),
+                                          static_cast<Int>(p.diagonal),
+                                          p.lower,
+                                          reinterpret_cast<uintptr_t>(x) % kPackBytes == 0,
+                                          static_cast<const Word*>(x),
+                                          static_cast<Word*>(y)};
+  return Launch(TriangleKernel<Index, Int, Word>,
+                CeilDiv(numel, int64_t{kPackSize<Word>} * kElementwiseThreads), kElementwiseThreads,
+                0, stream, run);
+}
+
 template <class Word>
 cudaError_t TriangleWords(const TriangleProblem& p, const void* x, void* y, cudaStream_t stream) {
-  const TriangleRun<Word> run{
-      Divisor(p.rows),      Divisor(p.cols), p.diagonal, p.lower, static_cast<const Word*>(x),
-      static_cast<Word*>(y)};
-  return ForPacks<kPackSize<Word>>(p.matrices * p.rows * p.cols, run, stream);
+  // Sums and differences of rows, columns and the diagonal have 32 bits. That index of a thread
+  // which is behind the last element does, too.
+  constexpr int64_t kNear = (int64_t{1} << 31) - kElementwiseThreads * kPackBytes;
+  if (p.matrices * p.rows * p.cols <= 0) return cudaSuccess;
+  return p.matrices * p.rows * p.cols < kNear && p.rows < kNear / 2 && p.cols < kNear / 2
+             ? LaunchWords<uint32_t, int32_t, Word>(p, x, y, stream)
+             : LaunchWords<int64_t, int64_t, Word>(p, x, y, stream);
 }
 
 }  // namespace
