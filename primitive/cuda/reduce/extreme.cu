@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cuda/reduce/extremes.cuh"
+#include "primitive/cuda/reduce/truth.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -21,12 +22,17 @@ struct Place {
 template <class In>
 struct Count {
   using Reducer = CountReducer<ExtremeType<In>>;
-  static Reducer Of(const Reduction& run) {
-    Reducer r;
-    r.of = run.op == ReduceKind::kAny   ? CountOf::kAny
-           : run.op == ReduceKind::kAll ? CountOf::kAll
-                                        : CountOf::kItself;
-    return r;
+  static Reducer Of(const Reduction&) { return {}; }
+};
+template <class In>
+struct Truth {
+  using Reducer = TruthReducer;
+  static Reducer Of(const Reduction& run) { return {run.op == ReduceKind::kAll}; }
+};
+struct TruthFinder {
+  template <class In>
+  ReductionLaunchers operator()(Tag<In>) const {
+    return ReduceFinder<Truth>{}(Tag<typename TruthOf<In>::type>{});
   }
 };
 
@@ -45,6 +51,7 @@ ReductionLaunchers FindReductionOfExtremes(ReduceKind op, DType in) {
       return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Place>{});
     case ReduceKind::kAny:
     case ReduceKind::kAll:
+      return VisitDeviceAll<ReductionLaunchers>(in, TruthFinder{});
     case ReduceKind::kCount:
       return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Count>{});
     default:

@@ -240,14 +240,12 @@ __device__ __forceinline__ uint32_t NonzeroBytes(uint32_t word) {
   return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7 & 0x01010101u;
 }
 
-// How many are not 0; or whether any is, or whether all are.
-enum class CountOf : int { kItself, kAny, kAll };
+// How many are not 0.
 template <class A>
 struct CountReducer : PartsReducer<CountReducer<A>, A> {
   struct State {
     int64_t count;
   };
-  CountOf of;
 
   using Gathered = State;
   using Column = uint32_t;  // a thread has fewer places of one
@@ -298,10 +296,7 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    const int64_t v = of == CountOf::kItself ? s.count
-                      : of == CountOf::kAny  ? s.count != 0
-                                             : s.count == out.axis;
-    StoreAs<In>(out.y, out.dtype, y, v);
+    StoreAs<int64_t>(out.y, out.dtype, y, s.count);
   }
 
  private:
