@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "primitive/cuda/reduce/extremes.cuh"
+#include "primitive/cuda/reduce/short_places.cuh"
 #include "primitive/cuda/reduce/truth.cuh"
 
 namespace oneflow_lite {
@@ -18,6 +18,18 @@ template <class In>
 struct Place {
   using Reducer = PlaceReducer<ExtremeType<In>>;
   static Reducer Of(const Reduction& run) { return {run.op == ReduceKind::kArgMin}; }
+};
+template <class In>
+struct ShortPlace {
+  using Reducer = ShortPlaceReducer<In>;
+  static Reducer Of(const Reduction& run) { return Reducer(run.op == ReduceKind::kArgMin); }
+};
+struct PlaceFinder {
+  template <class In>
+  ReductionLaunchers operator()(Tag<In> tag) const {
+    if constexpr (kIsShortFloat<In>) return ReduceFinder<ShortPlace>{}(tag);
+    if constexpr (!kIsShortFloat<In>) return ReduceFinder<Place>{}(tag);
+  }
 };
 template <class In>
 struct Count {
@@ -48,7 +60,7 @@ ReductionLaunchers FindReductionOfExtremes(ReduceKind op, DType in) {
       return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Extremes>{});
     case ReduceKind::kArgMax:
     case ReduceKind::kArgMin:
-      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Place>{});
+      return VisitDeviceAll<ReductionLaunchers>(in, PlaceFinder{});
     case ReduceKind::kAny:
     case ReduceKind::kAll:
       return VisitDeviceAll<ReductionLaunchers>(in, TruthFinder{});
