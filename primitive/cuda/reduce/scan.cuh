@@ -14,6 +14,7 @@
 //   static constexpr int kItems, kColumns;  // neighbours that a thread takes: of a row; columns
 //   static constexpr int kRowBlocks;  // blocks of a multiprocessor at least, of rows
 //   static constexpr int kRingWarps;   // of a block that has columns in a ring, or 0: none has
+//   static constexpr bool kLogRows;    // whether whole rows are scan_log_rows.cuh's
 //   static constexpr bool kScansRuns;  // whether it scans neighbours itself, and then
 //     void Scan(State (&)[N], int count) const;  // those from `count` on are anything
 //     void After(const State& before, State (&)[N]) const;  // Merge(before, each that Scan gave)
@@ -32,6 +33,7 @@
 
 #include "primitive/cuda/reduce/scan_columns.cuh"
 #include "primitive/cuda/reduce/scan_launch.h"
+#include "primitive/cuda/reduce/scan_log_rows.cuh"
 #include "primitive/cuda/reduce/scan_ring.cuh"
 #include "primitive/cuda/reduce/scan_rows.cuh"
 #include "primitive/cuda/reduce/scan_tiles.cuh"
@@ -101,6 +103,13 @@ cudaError_t LaunchRows(const ScanArguments& a, const F& f, typename F::State* to
   if (a.axis <= kScanTile<F>) {
     return Launch(ScanShortRowsKernel<F>, CeilDiv(a.outer, P::kThreads / kWarp), P::kThreads, 0,
                   stream, a, f);
+  }
+  if constexpr (F::kLogRows) {
+    const auto aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
+    if (a.chunks == 1 && !a.reverse && a.axis % ScanLogRows::kItems == 0 && aligned(f.x) &&
+        aligned(f.y)) {
+      return Launch(ScanLogRowsKernel<F>, a.outer, ScanLogRows::kThreads, 0, stream, a.axis, f);
+    }
   }
   const int64_t blocks = a.outer * a.chunks;
   if (a.chunks > 1) {
