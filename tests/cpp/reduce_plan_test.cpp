@@ -21,6 +21,7 @@ namespace {
 using namespace cuda;  // NOLINT: the plan's names
 
 constexpr int kResident = 6;
+constexpr int64_t kMostPlaces = 40;  // of a thread of columns; in use it is 2^16
 // Of 16-bit elements that begin at a boundary.
 ReduceTarget Aligned(int multiprocessors) { return {2, 8, kResident, multiprocessors, true}; }
 
@@ -118,19 +119,32 @@ class Walked {
   }
   // The places of one thread, of one of its columns.
   void Column(const ReduceTile& t, int64_t column, int way) {
-    constexpr int kBatch = ReducePolicy::kBatch;
+    constexpr int kPlaces = ReducePolicy::kPlaces;
     const int64_t slice = PlaceOf(p_.kept, t.outer).x;
-    for (int64_t first = t.begin + way * kBatch; first < p_.units; first += p_.step) {
-      const int64_t end = std::min(first + kBatch, p_.units);
-      for (int64_t k = first; k < end; ++k) {
-        ASSERT_TRUE(!p_.together || first + kBatch > p_.units ||
-                    PlaceOf(p_.rest, k).x ==
-                        PlaceOf(p_.rest, first).x + (k - first) * p_.rest.dims[0].x);
-        const int64_t offset = slice + column + PlaceOf(p_.rest, k).x;
+    const ReduceWay places{t.begin + way * kPlaces, p_.step};
+    if (places.first >= p_.units) return;
+    const ReduceWalk::Dim& inner = p_.rest.dims[0];
+    const int64_t outer = p_.rest.ndim == 2 ? places.first / inner.size.value : 0;
+    ReducePlaceAt at{places.first * p_.places.inner + outer * p_.places.carry,
+                     places.first - outer * p_.places.size};
+    int64_t seen = 0;
+    for (int64_t first = places.first; first < p_.units; first += p_.step) {
+      const int64_t end = std::min(first + kPlaces, p_.units);
+      ReducePlaceAt each = at;
+      for (int64_t k = first; k < end; ++k, ++seen) {
+        const int64_t from = PlaceOf(p_.rest, k).x;
+        ASSERT_EQ(places.PlaceOf(seen), k);
+        ASSERT_TRUE(p_.rest.ndim > 2 || each.x == from) << each.x << " for " << from;
+        ASSERT_TRUE(!p_.together || p_.rest.ndim > 2 || first + kPlaces > p_.units ||
+                    from == at.x + (k - first) * p_.places.inner);
+        const int64_t offset = slice + column + from;
         ASSERT_TRUE(column % p_.width != 0 || offset % p_.width == 0);
         read_[t.outer * p_.length.value + column].push_back(offset);
+        each.Next(p_.places);
       }
+      at.Step(p_.places);
     }
+    EXPECT_LE(seen, kMostPlaces);
   }
 
   const ReducePlan& p_;
@@ -141,8 +155,8 @@ class Walked {
 
 void ExpectRight(const ReduceShape& shape, int bytes, int past, int multiprocessors) {
   const int pack = 16 / bytes;
-  const ReducePlan p =
-      PlanReduce(shape, {bytes, std::min(pack, 8), kResident, multiprocessors, past % pack == 0});
+  const ReducePlan p = PlanReduce(
+      shape, {bytes, std::min(pack, 8), kResident, multiprocessors, past % pack == 0, kMostPlaces});
   std::vector<std::vector<int64_t>> slices = SlicesOf(shape);
   for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
   ASSERT_EQ(static_cast<size_t>(p.results), slices.size()) << ToString(shape);
@@ -334,7 +348,7 @@ TEST(ReducePlanTest, OneResultFillsTheDevice) {
   const ReducePlan apart = PlanReduce(Dense({256, 64, 64, 64}, 0b0101), Aligned(132));
   EXPECT_TRUE(apart.columns);
   EXPECT_EQ(apart.width, 8);
-  EXPECT_GE(apart.blocks(), 132 * kResident * 9 / 10);
+  EXPECT_GE(apart.blocks(), 132 * ReducePolicy::kColumnsResident * 9 / 10);
 }
 
 // A last wave of few blocks would leave the device idle: there are many waves, or whole ones.
@@ -342,7 +356,7 @@ TEST(ReducePlanTest, ChunksFillWholeWaves) {
   for (int64_t tiles = 1; tiles < 3000; ++tiles) {
     const ReducePlan p = PlanReduce(Dense({1 << 20, 128 * tiles}, 0b01), Aligned(132));
     ASSERT_EQ(p.tiles.value, tiles);
-    const double waves = static_cast<double>(p.blocks()) / (132 * kResident);
+    const double waves = static_cast<double>(p.blocks()) / (132 * ReducePolicy::kColumnsResident);
     EXPECT_TRUE(waves >= 2 || std::ceil(waves) * 0.86 <= waves) << tiles << " tiles, " << waves;
     EXPECT_TRUE(waves <= 4 || p.chunks.value == 1) << tiles << " tiles, " << waves;
   }

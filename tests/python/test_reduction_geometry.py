@@ -112,7 +112,8 @@ def test_around_batches(name, device):
         for skip in (0, 1):
             flat = made((3 * 8 * packs + skip,), "bfloat16", device)
             check(name, flat[skip:].reshape(3, 8 * packs), (1,))
-    for places in (1, 3, 4, 5, 8, 9, 63, 64, 65, 67, 127, 129, 191, 193, 255, 257, 1023, 1027):
+    for places in (1, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 63, 64, 65, 67, 127, 129, 191, 193, 255,
+                   257, 1023, 1027):  # fmt: skip
         for columns in (8, 128, 136):
             check(name, made((places, columns), "bfloat16", device), (0,))
             check(name, made((places, 7, columns), "bfloat16", device)[:, 1:], (0, 1))
@@ -122,6 +123,18 @@ def test_around_batches(name, device):
             x = made((rows, 3, length), "bfloat16", device)
             check(name, x, (0, 2))
             check(name, made((rows, 3, 2, length), "bfloat16", device)[:, :, 1:], (0, 1, 3))
+
+
+# On CUDA columns whose tiles and turns of eight places are all whole have a kernel of their own.
+@pytest.mark.parametrize("name", ["sum", "amax", "std", "count_nonzero", "any", "all", "norm 3"])
+def test_whole_columns(name, device):
+    for places in (8, 64, 72, 1024):
+        for columns in (128, 256):
+            for dtype in ("bfloat16", "uint8", "float64"):
+                if dtype != "uint8" or name in NO_FLOAT:
+                    check(name, made((places, columns), dtype, device), (0,))
+    for shape in ((64, 3, 256), (8, 2, 16, 128), (96, 5, 64, 64)):
+        check(name, made(shape, "float16", device), (0, 2) if len(shape) == 4 else (0,))
 
 
 # So few results that blocks take chunks of them; of few columns so many that they merge in groups.
@@ -153,7 +166,7 @@ def test_layouts(name, device):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32"])
 def test_places(dtype, device):
     rng = np.random.default_rng(3)
-    for shape in ((7, 40, 9), (3, 5000, 8), (40000, 3), (2, 70001)):
+    for shape in ((7, 40, 9), (3, 5000, 8), (40000, 3), (2, 70001), (1024, 128), (64, 3, 256)):
         x = tensor(rng.integers(-50, 50, shape), dtype, device)
         for view in (x, x.transpose(0, 1), x[:, 1:], x[..., 1:]):
             values = host(view).astype(float)

@@ -62,9 +62,10 @@ def test_large_scans_against_float64(shape, dim, device):
     np.testing.assert_allclose(host(near.cumprod(dim)), expected, rtol=2e-4)
 
 
-# On CUDA a tile of columns has 256 to 8192 rows of them, and 32 tiles are a chain.
+# On CUDA a tile of columns has 256 to 8192 rows of them, and 32 tiles are a chain. Thousands of
+# columns go through rings of 128 or 256 rows.
 LONG = [(127, 5), (129, 5), (513, 64), (1, 1025, 130), (3, 2050, 33), (8449, 64), (17000, 60),
-        (2, 9000, 2), (70000, 4)]  # fmt: skip
+        (2, 9000, 2), (70000, 4), (1300, 8200), (2, 129, 4104)]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int64", "int8"])
@@ -92,11 +93,12 @@ def test_scans_down_long_columns(shape, dtype, device):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(3, 700), (700, 6), (17000, 3), (3, 17000)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 700), (700, 6), (17000, 3), (3, 17000), (700, 8200),
+                                   (3, 2064), (3, 4096), (3, 6160)], ids=str)  # fmt: skip
 @pytest.mark.parametrize("kind", ["rising", "falling", "wide", "corners"])
 def test_logcumsumexp_over_the_whole_range(kind, shape, dtype, device):
     rng = np.random.default_rng(2)
-    dim = int(np.argmin(shape) == 0)
+    dim = int(shape[0] == 3)
     line = np.linspace(-500, 500, shape[dim])
     values = {
         "rising": np.broadcast_to(np.expand_dims(line, 1 - dim), shape),
@@ -365,6 +367,25 @@ def test_variances_keep_their_digits(dim, n, device):
         np.testing.assert_allclose(host(variance), want, rtol=2e-5, err_msg=name)
         close = 2.5e-7 * np.abs(values).max()  # a mean is exact beside the largest number
         np.testing.assert_allclose(host(mean), values.mean(dim), rtol=0, atol=close, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [320, 32_000])
+def test_variances_of_16_bits_keep_their_digits(dtype, n, device):
+    most, near, more = {"float16": (6e4, 1000, 1000.5), "bfloat16": (1e27, 256, 258)}[dtype]
+    lines = {
+        "alike": np.full(n, most),
+        "one": np.r_[np.full(n - 1, near), more],
+        "one first": np.r_[more, np.full(n - 1, near)],
+        "zeros first": np.r_[np.zeros(n // 40), np.full(n - n // 40, near)],
+    }
+    rtol, atol = {"float16": (2e-3, 6e-8), "bfloat16": (1e-2, 0)}[dtype]
+    for name, line in lines.items():
+        for columns in (7, 8, 128):
+            x = tensor(np.stack([line] * columns, 1), dtype, device)
+            want = host(x.double()).var(0, ddof=1)
+            for y, dim in ((x, 0), (x.t().contiguous(), 1)):
+                np.testing.assert_allclose(host(y.var(dim)), want, rtol, atol, err_msg=name)
 
 
 def test_variance_of_numbers_near_the_largest(device):

@@ -35,7 +35,7 @@ struct ColumnsShape {
         size % N == 0 && count % N == 0 && x_row % N == 0 && y_row % N == 0 && past % 16 == 0;
     const int64_t row_bytes = int64_t{size} * static_cast<int64_t>(sizeof(T));
     const int64_t room = limits.shared_per_multiprocessor / kColumnsBlocks - kReservedSharedBytes;
-    if (!packs || count < kLeastColumns || size >= kNoColumn) return false;
+    if (!packs || size <= 0 || size >= kNoColumn || count < kLeastColumns) return false;
     const int64_t fit = room / row_bytes;
     stages = static_cast<int>(fit < kMostStages ? fit : kMostStages);
     return stages >= 2 && stages * row_bytes <= limits.shared_per_block &&

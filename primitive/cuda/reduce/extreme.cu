@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "primitive/cuda/reduce/extremes.cuh"
+#include "primitive/cuda/reduce/short_places.cuh"
+#include "primitive/cuda/reduce/truth.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -19,14 +20,31 @@ struct Place {
   static Reducer Of(const Reduction& run) { return {run.op == ReduceKind::kArgMin}; }
 };
 template <class In>
+struct ShortPlace {
+  using Reducer = ShortPlaceReducer<In>;
+  static Reducer Of(const Reduction& run) { return Reducer(run.op == ReduceKind::kArgMin); }
+};
+struct PlaceFinder {
+  template <class In>
+  ReductionLaunchers operator()(Tag<In> tag) const {
+    if constexpr (kIsShortFloat<In>) return ReduceFinder<ShortPlace>{}(tag);
+    if constexpr (!kIsShortFloat<In>) return ReduceFinder<Place>{}(tag);
+  }
+};
+template <class In>
 struct Count {
   using Reducer = CountReducer<ExtremeType<In>>;
-  static Reducer Of(const Reduction& run) {
-    Reducer r;
-    r.of = run.op == ReduceKind::kAny   ? CountOf::kAny
-           : run.op == ReduceKind::kAll ? CountOf::kAll
-                                        : CountOf::kItself;
-    return r;
+  static Reducer Of(const Reduction&) { return {}; }
+};
+template <class In>
+struct Truth {
+  using Reducer = TruthReducer;
+  static Reducer Of(const Reduction& run) { return {run.op == ReduceKind::kAll}; }
+};
+struct TruthFinder {
+  template <class In>
+  ReductionLaunchers operator()(Tag<In>) const {
+    return ReduceFinder<Truth>{}(Tag<typename TruthOf<In>::type>{});
   }
 };
 
@@ -42,9 +60,10 @@ ReductionLaunchers FindReductionOfExtremes(ReduceKind op, DType in) {
       return VisitDeviceFloating<ReductionLaunchers>(in, ReduceFinder<Extremes>{});
     case ReduceKind::kArgMax:
     case ReduceKind::kArgMin:
-      return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Place>{});
+      return VisitDeviceAll<ReductionLaunchers>(in, PlaceFinder{});
     case ReduceKind::kAny:
     case ReduceKind::kAll:
+      return VisitDeviceAll<ReductionLaunchers>(in, TruthFinder{});
     case ReduceKind::kCount:
       return VisitDeviceAll<ReductionLaunchers>(in, ReduceFinder<Count>{});
     default:

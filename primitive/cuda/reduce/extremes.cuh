@@ -39,8 +39,6 @@ __device__ __forceinline__ __nv_bfloat16 Further(__nv_bfloat16 a, __nv_bfloat16 
 }
 
 template <class T>
-inline constexpr bool kIsShortFloat = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
-template <class T>
 using PairOf = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
 
 template <bool kMax, class Pair>
@@ -132,6 +130,8 @@ struct ExtremesReducer {
     A low, high;
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
+  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int64_t kMostPlaces = INT64_MAX;
   ReduceKind op;
   bool sizes;
 
@@ -140,8 +140,16 @@ struct ExtremesReducer {
     return {Nearest<false, A>(), Nearest<true, A>()};
   }
   __device__ __forceinline__ Gathered Begin() const { return Identity(); }
-  __device__ __forceinline__ Gathered BeginColumn() const { return Identity(); }
+  template <class In, int N>
+  __device__ __forceinline__ Pack<State, N> BeginColumns() const {
+    return FilledPack<N>(Identity());
+  }
   __device__ __forceinline__ State Conclude(const Gathered& s) const { return s; }
+  template <int N>
+  __device__ __forceinline__ State ConcludeColumn(const Pack<State, N>& s, int i,
+                                                  const ReduceWay&) const {
+    return s.v[i];
+  }
   __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
     if constexpr (std::is_floating_point_v<A>) {
       if (sizes) v = fabs(v);
@@ -156,13 +164,13 @@ struct ExtremesReducer {
     s = Merge(s, {FurthestOf<false, A>(low), FurthestOf<true, A>(high)});
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+  __device__ __forceinline__ void AddPlaces(Pack<State, N>& s, const Pack<In, N> (&x)[K], int64_t,
                                             int64_t) const {
     Pack<In, N> low, high;
     Gather(x, low, high);
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      s[i] = Merge(s[i], {ConvertTo<A>(low.v[i]), ConvertTo<A>(high.v[i])});
+      s.v[i] = Merge(s.v[i], {ConvertTo<A>(low.v[i]), ConvertTo<A>(high.v[i])});
     }
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -206,6 +214,8 @@ struct PlaceReducer {
     int64_t place;
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
+  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;
 
@@ -214,8 +224,16 @@ struct PlaceReducer {
     return {smallest ? Nearest<false, A>() : Nearest<true, A>(), kNone};
   }
   __device__ __forceinline__ Gathered Begin() const { return Identity(); }
-  __device__ __forceinline__ Gathered BeginColumn() const { return Identity(); }
+  template <class In, int N>
+  __device__ __forceinline__ Pack<State, N> BeginColumns() const {
+    return FilledPack<N>(Identity());
+  }
   __device__ __forceinline__ State Conclude(const Gathered& s) const { return s; }
+  template <int N>
+  __device__ __forceinline__ State ConcludeColumn(const Pack<State, N>& s, int i,
+                                                  const ReduceWay&) const {
+    return s.v[i];
+  }
   __device__ __forceinline__ void Add(State& s, A v, int64_t place) const {
     if (smallest) {
       Offer<false>(s, v, place);
@@ -235,8 +253,8 @@ struct PlaceReducer {
     }
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
-                                            int64_t place) const {
+  __device__ __forceinline__ void AddPlaces(Pack<State, N>& s, const Pack<In, N> (&x)[K],
+                                            int64_t place, int64_t) const {
     if (smallest) {
       OfferEach<false>(s, FurthestPack<false>(x), place);
     } else {
@@ -254,18 +272,18 @@ struct PlaceReducer {
                                          const In* slice, int64_t step) const {
     if (out.y) StoreAs<In>(out.y, out.dtype, y, s.value);
     const int64_t from = s.place == kNone ? 0 : s.place;
-    const int64_t place = step == 1 ? Search<8>(slice, 1, from, out.axis, s.value)
-                                    : Search<4>(slice, step, from, out.axis, s.value);
+    const int64_t place = Search(slice, step, from, out.axis, s.value);
     static_cast<int64_t*>(out.second)[y] = place;
   }
 
  private:
   __device__ __forceinline__ static bool Equal(A a, A b) { return a == b || (a != a && b != b); }
   // The first place from `from` on that has the value, or the last one. kAhead loads at a time,
-  // which do not wait for each other: as many as packs or batches have places.
-  template <int kAhead, class In>
+  // which do not wait for each other.
+  template <class In>
   __device__ __forceinline__ static int64_t Search(const In* slice, int64_t step, int64_t from,
                                                    int64_t axis, A value) {
+    constexpr int kAhead = ReducePolicy::kPlaces;
     for (; from + kAhead < axis; from += kAhead) {
       int found = kAhead;
 #pragma unroll
@@ -285,10 +303,10 @@ struct PlaceReducer {
     s.place = further ? place : s.place;
   }
   template <bool kMax, class In, int N>
-  __device__ __forceinline__ static void OfferEach(State (&s)[N], const Pack<In, N>& x,
+  __device__ __forceinline__ static void OfferEach(Pack<State, N>& s, const Pack<In, N>& x,
                                                    int64_t place) {
 #pragma unroll
-    for (int i = 0; i < N; ++i) Offer<kMax>(s[i], ConvertTo<A>(x.v[i]), place);
+    for (int i = 0; i < N; ++i) Offer<kMax>(s.v[i], ConvertTo<A>(x.v[i]), place);
   }
 };
 

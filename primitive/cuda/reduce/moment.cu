@@ -21,7 +21,7 @@ struct LogSumExp {
 };
 template <class In>
 struct Spread {
-  using Reducer = SpreadReducer<Accumulator<In>>;
+  using Reducer = SpreadReducer<Accumulator<In>, kIsShortFloat<In>>;
   static Reducer Of(const Reduction& run) { return {run.parameter, run.op == ReduceKind::kStd}; }
 };
 

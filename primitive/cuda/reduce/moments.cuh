@@ -26,11 +26,21 @@ struct LogSumExpReducer {
     A shift, limit, sum;
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
+  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
   __device__ __forceinline__ Gathered Begin() const { return {A(0), -Infinity<A>(), A(0)}; }
-  __device__ __forceinline__ Gathered BeginColumn() const { return Begin(); }
+  template <class In, int N>
+  __device__ __forceinline__ Pack<Gathered, N> BeginColumns() const {
+    return FilledPack<N>(Begin());
+  }
+  template <int N>
+  __device__ __forceinline__ State ConcludeColumn(const Pack<Gathered, N>& s, int i,
+                                                  const ReduceWay&) const {
+    return Conclude(s.v[i]);
+  }
   __device__ __forceinline__ State Conclude(const Gathered& s) const {
     return {fabs(s.limit) == Infinity<A>() ? s.limit : s.shift, s.sum};
   }
@@ -43,32 +53,34 @@ struct LogSumExpReducer {
                                            const int64_t (&)[K]) const {
     const A max = FurthestOf<true, A>(FurthestPack<true>(x));
     if (max > s.limit) MoveTo(s, max);
-#pragma unroll
-    for (int k = 0; k < K; ++k) {
+    const Term<In> term(s.shift);
+    A sum(0);
+    ForEachColumn<A>(x, [&](int, const A(&v)[K]) {
       A part(0);
 #pragma unroll
-      for (int i = 0; i < N; ++i) part += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - s.shift);
-      s.sum += part;
-    }
+      for (int k = 0; k < K; ++k) part += term(v[k]);
+      sum += part;
+    });
+    s.sum += sum;
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(Gathered (&s)[N], const Pack<In, N> (&x)[K],
-                                            int64_t) const {
+  __device__ __forceinline__ void AddPlaces(Pack<Gathered, N>& s, const Pack<In, N> (&x)[K],
+                                            int64_t, int64_t) const {
     const Pack<In, N> most = FurthestPack<true>(x);
     bool above = false;
 #pragma unroll
-    for (int i = 0; i < N; ++i) above |= ConvertTo<A>(most.v[i]) > s[i].limit;
+    for (int i = 0; i < N; ++i) above |= ConvertTo<A>(most.v[i]) > s.v[i].limit;
     if (above) {
 #pragma unroll
-      for (int i = 0; i < N; ++i) MoveTo(s[i], ConvertTo<A>(most.v[i]));
+      for (int i = 0; i < N; ++i) MoveTo(s.v[i], ConvertTo<A>(most.v[i]));
     }
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
+    ForEachColumn<A>(x, [&](int i, const A(&v)[K]) {
+      const Term<In> term(s.v[i].shift);
       A sum(0);
 #pragma unroll
-      for (int k = 0; k < K; ++k) sum += ExpOfTerm(ConvertTo<A>(x[k].v[i]) - s[i].shift);
-      s[i].sum += sum;
-    }
+      for (int k = 0; k < K; ++k) sum += term(v[k]);
+      s.v[i].sum += sum;
+    });
   }
   // Of the two, one keeps its point.
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -85,6 +97,22 @@ struct LogSumExpReducer {
   }
 
  private:
+  // e^(x - shift) of elements of In. Of float16 in one multiplication and addition: a shift's
+  // rounded product is the same in all terms, and its error is below float16's.
+  template <class In>
+  struct Term {
+    A shift;
+    __device__ __forceinline__ explicit Term(A by) : shift(by) {
+      if constexpr (std::is_same_v<In, __half>) shift *= fast::kLog2E;
+    }
+    __device__ __forceinline__ A operator()(A x) const {
+      if constexpr (std::is_same_v<In, __half>) {
+        return fast::Exp2(fmaf(x, fast::kLog2E, -shift));
+      } else {
+        return ExpOfTerm(x - shift);
+      }
+    }
+  };
   __device__ __forceinline__ static A Shift(A point) {
     return fabs(point) == Infinity<A>() ? A(0) : point;
   }
@@ -110,7 +138,10 @@ __device__ __forceinline__ double FastQuotient(double a, double b) { return a / 
 // elements: the squares about the mean, which these sums give by a subtraction, are then never less
 // than a quarter of the squares about the center, after the first batch. Of columns, of which it
 // has many at once, it merges the state of each batch.
-template <class A>
+//
+// kShort: elements of 16 bits, whose rows move their center when the count is 16 times as large: a
+// float has bits to spare.
+template <class A, bool kShort>
 struct SpreadReducer {
   using Value = A;
   struct State {
@@ -120,6 +151,8 @@ struct SpreadReducer {
     A n, recenter_at, center, sum, squares;
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
+  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int64_t kMostPlaces = INT64_MAX;
   double correction;
   bool root;
 
@@ -131,8 +164,15 @@ struct SpreadReducer {
     const A squares = s.squares - (fabs(beside) < Infinity<A>() ? beside : s.sum - s.sum);
     return {s.n, s.center, offset, squares < A(0) ? A(0) : squares};
   }
-  __device__ __forceinline__ State BeginColumn() const { return Identity(); }
-  __device__ __forceinline__ State Conclude(const State& s) const { return s; }
+  template <class In, int N>
+  __device__ __forceinline__ Pack<State, N> BeginColumns() const {
+    return FilledPack<N>(Identity());
+  }
+  template <int N>
+  __device__ __forceinline__ State ConcludeColumn(const Pack<State, N>& s, int i,
+                                                  const ReduceWay&) const {
+    return s.v[i];
+  }
   __device__ __forceinline__ void Add(Gathered& s, A v, int64_t) const {
     Recenter<1>(s, v);
     AddAbout(s, v);
@@ -159,25 +199,25 @@ struct SpreadReducer {
   }
   // All columns have as many elements so far. Offsets are of the mean from the first element.
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+  __device__ __forceinline__ void AddPlaces(Pack<State, N>& s, const Pack<In, N> (&x)[K], int64_t,
                                             int64_t) const {
-    const A before = s[0].n, n = before + A(K), share = FastQuotient(A(K), n);
+    const A before = s.v[0].n, n = before + A(K), share = FastQuotient(A(K), n);
+    const A weight = before * share;
+    ForEachColumn<A>(x, [&](int i, const A(&v)[K]) {
+      State& column = s.v[i];
+      if (before == A(0)) column.center = CenterAt(v[0]);
+      const A center = column.center;
+      A offset(0), squares(0);
 #pragma unroll
-    for (int i = 0; i < N; ++i) {
-      if (before == A(0)) s[i].center = CenterAt(ConvertTo<A>(x[0].v[i]));
-      A v[K], offset(0), squares(0);
+      for (int k = 0; k < K; ++k) offset += (v[k] - center) * (A(1) / A(K));
 #pragma unroll
       for (int k = 0; k < K; ++k) {
-        v[k] = ConvertTo<A>(x[k].v[i]) - s[i].center;
-        offset += v[k] * (A(1) / A(K));
+        const A d = (v[k] - center) - offset;
+        squares += d * d;
       }
-#pragma unroll
-      for (int k = 0; k < K; ++k) squares += (v[k] - offset) * (v[k] - offset);
-      const A d = offset - s[i].offset;
-      s[i].n = n;
-      s[i].offset = s[i].offset * (A(1) - share) + offset * share;
-      s[i].squares += squares + d * d * before * share;
-    }
+      MergeBatch(column, offset, squares, share, weight);
+      column.n = n;
+    });
   }
   // About a's center.
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -200,6 +240,13 @@ struct SpreadReducer {
   }
 
  private:
+  // `share`: of a batch in all elements; `weight`: of how far its mean lies from the others'.
+  __device__ __forceinline__ static void MergeBatch(State& s, A offset, A squares, A share,
+                                                    A weight) {
+    const A d = offset - s.offset;
+    s.offset = s.offset * (A(1) - share) + offset * share;
+    s.squares += squares + d * weight * d;
+  }
   __device__ __forceinline__ static void AddAbout(Gathered& s, A v) {
     const A d = v - s.center;
     s.sum += d;
@@ -213,7 +260,7 @@ struct SpreadReducer {
   template <int kCount>
   __device__ __forceinline__ static void Recenter(Gathered& s, A first) {
     if (s.n < s.recenter_at) return;
-    s.recenter_at = A(2) * s.n + A(kCount);
+    s.recenter_at = kShort ? A(16) * (s.n + A(kCount)) : A(2) * s.n + A(kCount);
     if (s.n == A(0)) {
       s.center = CenterAt(first);
       return;

@@ -29,17 +29,21 @@ namespace cuda {
 
 struct ReducePolicy {
   static constexpr int kThreads = 128;
-  static constexpr int kBatch = 4;           // packs, or places of columns, under way in a thread
-  static constexpr int kNarrowTurns = 4;     // batches under way where a thread has one column
-  static constexpr int kNarrowResident = 6;  // blocks of a multiprocessor then
-  static constexpr int kTileLanes = 16;      // along the columns, at most: 256 bytes of packs
-  static constexpr int kTileBytes = 128;     // of states per thread of a tile, at most
-  static constexpr int kFewUnits = 128;      // of a result, up to which lanes of a warp take it
-  static constexpr int kWarpUnits = 1024;    // the same where there are many results:
-  static constexpr int kManyResults = 16;    // per multiprocessor
-  static constexpr int kManyThreads = 512;   // per multiprocessor: a lane takes a batch, not a pack
-  static constexpr int kMinPlaces = 64;      // of columns worth a chunk
-  static constexpr int kMostMerges = 32;     // of a thread, for a tile of columns without groups
+  static constexpr int kBatch = 4;            // packs under way in a thread
+  static constexpr int kPlaces = 8;           // places of columns under way in a thread
+  static constexpr int kColumnsResident = 5;  // blocks of a multiprocessor
+  static constexpr int kNarrowTurns = 2;      // times the places where a thread has one column
+  static constexpr int kNarrowResident = 6;   // blocks of a multiprocessor then
+  static constexpr int kTileLanes = 16;       // along the columns, at most: 256 bytes of packs
+  static constexpr int kTileBytes = 128;      // of states per thread of a tile, at most
+  static constexpr int kFewUnits = 128;       // of a result, up to which lanes of a warp take it
+  static constexpr int kWarpUnits = 1024;     // the same where there are many results:
+  static constexpr int kManyResults = 16;     // per multiprocessor
+  static constexpr int kManyThreads = 512;  // per multiprocessor: a lane takes a batch, not a pack
+  static constexpr int kFullThreads = 960;  // the same: a lane takes as much as there is,
+  static constexpr int kLineLanes = 8;      // but lanes of a line of memory stay together
+  static constexpr int kMinPlaces = 64;     // of columns worth a chunk
+  static constexpr int kMostMerges = 32;    // of a thread, for a tile of columns without groups
 };
 
 // Dims, innermost first, that an index is divided into, with their strides.
@@ -58,12 +62,33 @@ struct ReduceWalk {
   }
 };
 
+// Places of columns, along two dims.
+struct ReducePlaces {
+  int64_t size = 0;    // of the inner dim
+  int64_t inner = 0;   // from one place to the next, in x
+  int64_t carry = 0;   // beside that where the inner dim begins again
+  int64_t step = 0;    // of a plan, in the inner dim
+  int64_t step_x = 0;  // the same in x
+};
+// One of them, which moves on.
+struct ReducePlaceAt {
+  int64_t x, inner;
+  OFL_HOST_DEVICE void Next(const ReducePlaces& p) {
+    x += p.inner;
+    if (++inner == p.size) inner = 0, x += p.carry;
+  }
+  OFL_HOST_DEVICE void Step(const ReducePlaces& p) {
+    x += p.step_x, inner += p.step;
+    if (inner >= p.size) inner -= p.size, x += p.carry;
+  }
+};
+
 struct ReducePlan {
   int lanes = 1, lanes_log2 = 0;  // of a team, or along the columns; powers of two
   int width = 1;                  // columns of a thread
   bool columns = false;
-  bool packed = false;    // rows: all packs are whole
-  bool together = false;  // columns: a batch of places is so many steps of the innermost dim
+  bool packed = false;            // rows: all packs are whole
+  bool together = false;          // columns: kPlaces places are so many steps of the innermost dim
   int64_t results = 1, axis = 1;  // axis: elements of a result
   int64_t units = 0;              // of a result: packs, or places
   Divisor chunks;                 // of a result
@@ -74,6 +99,7 @@ struct ReducePlan {
   int64_t step_rows = 0, step_packs = 0;  // rows: the same in rows, and in packs of a row
   Divisor packs;                          // of a row, as many as it may touch
   int64_t column_y = 1;                   // from one column's result to the next
+  ReducePlaces places;                    // columns: where they are of at most two dims
   ReduceWalk kept;                        // the results, without the columns
   ReduceWalk rest;                        // rows: of a result; columns: all reduced places
 
@@ -147,17 +173,27 @@ OFL_HOST_DEVICE ReduceUnit NextUnit(const ReducePlan& p, ReduceUnit at) {
 struct ReduceTile {
   int64_t outer, tile, column, chunk, begin;
 };
-OFL_HOST_DEVICE ReduceTile TileAt(const ReducePlan& p, int64_t task) {
-  const int64_t row = p.tiles.QuotientOfAny(task), outer = p.chunks.QuotientOfAny(row);
+OFL_HOST_DEVICE ReduceTile TileAt(const ReducePlan& p, uint32_t task) {
+  const uint32_t row = p.tiles.Quotient(task), outer = p.chunks.Quotient(row);
   ReduceTile t;
   t.outer = outer;
   const int64_t across = task - row * p.tiles.value;
   t.tile = outer * p.tiles.value + across;
   t.column = across * p.lanes * p.width;
   t.chunk = row - outer * p.chunks.value;
-  t.begin = t.chunk * ReducePolicy::kBatch * (ReducePolicy::kThreads >> p.lanes_log2);
+  t.begin = t.chunk * ReducePolicy::kPlaces * (ReducePolicy::kThreads >> p.lanes_log2);
   return t;
 }
+
+// The places of a thread of columns: kPlaces from `first` on, then so many `step` further, and so
+// on; the last ones may be fewer.
+struct ReduceWay {
+  int64_t first, step;
+  // Of the one that the thread has after `seen` others.
+  OFL_HOST_DEVICE int64_t PlaceOf(int64_t seen) const {
+    return first + seen / ReducePolicy::kPlaces * step + seen % ReducePolicy::kPlaces;
+  }
+};
 
 // What the block does that is the last one of those that `counter` counts: the states of these
 // chunks are merged, and the result's place is that of the first one.

@@ -84,9 +84,11 @@ inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int64_t w
 
 // What a plan is for: an element's bytes; columns that a thread takes where all of a row's packs
 // are whole ones; blocks of a multiprocessor; `aligned`: x begins at a boundary of 16 bytes.
+// `most_places`: of a thread of columns.
 struct ReduceTarget {
   int bytes, width, resident, multiprocessors;
   bool aligned;
+  int64_t most_places = INT64_MAX;
   int pack() const { return 16 / bytes; }
   int64_t wave(int blocks) const { return int64_t{blocks} * multiprocessors; }
 };
@@ -101,9 +103,12 @@ inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
   const bool many = p->results >= int64_t{P::kManyResults} * target.multiprocessors;
   if (p->units <= (many ? P::kWarpUnits : P::kFewUnits)) {
     while (p->lanes < 32 && p->lanes < p->units) p->lanes *= 2;
+    const auto fills = [&](int lanes, int64_t threads) {
+      return p->results >= CeilDiv(threads * target.multiprocessors, lanes);
+    };
     const auto enough = [&](int lanes) {
-      return lanes >= 2 && int64_t{lanes} * P::kBatch >= p->units &&
-             p->results >= CeilDiv(int64_t{P::kManyThreads} * target.multiprocessors, lanes);
+      if (lanes >= P::kLineLanes && fills(lanes, P::kFullThreads)) return true;
+      return lanes >= 2 && int64_t{lanes} * P::kBatch >= p->units && fills(lanes, P::kManyThreads);
     };
     while (enough(p->lanes / 2)) p->lanes /= 2;
   } else {
@@ -120,19 +125,36 @@ inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
 
 inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   using P = ReducePolicy;
-  const int most = width * target.bytes < 16 ? 2 * P::kTileLanes : P::kTileLanes;
+  int widest = width * target.bytes < 16 ? 2 * P::kTileLanes : P::kTileLanes;
+  if (widest * width > P::kThreads) widest = P::kThreads / width;
   p->width = width;
-  p->together = p->rest.ndim <= 1 || p->rest.dims[0].size.value % P::kBatch == 0;
-  while (p->lanes < most && int64_t{p->lanes} * width < p->length.value) p->lanes *= 2;
+  p->together = p->rest.ndim <= 1 || p->rest.dims[0].size.value % P::kPlaces == 0;
+  while (p->lanes < widest && int64_t{p->lanes} * width < p->length.value) p->lanes *= 2;
   p->units = p->axis;
   p->tiles = Divisor(CeilDiv(p->length.value, int64_t{p->lanes} * width));
   CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces,
-                target.wave(width == 1 ? P::kNarrowResident : target.resident));
+                target.wave(width == 1 ? P::kNarrowResident : P::kColumnsResident));
+  const int64_t ways = P::kThreads / p->lanes;
+  const int64_t least = CeilDiv(CeilDiv(p->units, ways), target.most_places - P::kPlaces);
+  if (p->chunks.value < least) {
+    p->chunks = Divisor(least);
+    p->group = least;
+  }
   if (p->chunks.value * p->lanes * width > int64_t{P::kMostMerges} * P::kThreads) {
     p->group = 1;
     while (p->group * p->group < p->chunks.value) ++p->group;
   }
-  p->step = p->chunks.value * P::kBatch * (P::kThreads / p->lanes);
+  p->step = p->chunks.value * P::kPlaces * ways;
+  if (p->rest.ndim <= 2) {
+    const ReduceWalk::Dim &inner = p->rest.dims[0], &outer = p->rest.dims[1];
+    ReducePlaces& places = p->places;
+    const bool one = p->rest.ndim < 2;
+    places.size = one ? INT64_MAX : inner.size.value;
+    places.inner = inner.x;
+    places.carry = one ? 0 : outer.x - inner.size.value * inner.x;
+    places.step = p->step % places.size;
+    places.step_x = places.step * inner.x + p->step / places.size * outer.x;
+  }
 }
 
 inline ReducePlan PlanReduce(const ReduceShape& shape, const ReduceTarget& target) {

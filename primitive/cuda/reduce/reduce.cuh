@@ -6,17 +6,21 @@
 //   using Value = float;              // what elements are converted to
 //   struct State { ... };             // of a part; whole words
 //   using Gathered = ...;             // what a thread gathers of rows, which concludes as a State
-//   static constexpr int kBatch;      // packs, or places of columns, that are added together
+//   static constexpr int kBatch;      // packs of rows that are added together
+//   static constexpr int kPlaces;     // of columns that are; 1, or as many as the policy has
 //   static constexpr int kResident;   // blocks of a multiprocessor, for which chunks make waves
+//   static constexpr int64_t kMostPlaces;  // of a thread of columns
 //   State Identity() const;
 //   Gathered Begin() const;
-//   Column BeginColumn() const;         // what a thread gathers of a column; it concludes, too
 //   void Add(Gathered&, Value, int64_t place) const;
 //   // Packs of one result; places: of their first elements.
 //   void AddPacks(Gathered&, const Pack<In, N> (&)[K], const int64_t (&places)[K]) const;
-//   // Places that follow each other, of N columns.
-//   void AddPlaces(Column (&)[N], const Pack<In, N> (&)[K], int64_t place) const;
 //   State Conclude(const Gathered&) const;
+//   // What a thread gathers of N columns.
+//   template <class In, int N> Columns BeginColumns() const;
+//   // Places that follow each other; `seen`: those that the thread has had before.
+//   void AddPlaces(Columns&, const Pack<In, N> (&)[K], int64_t place, int64_t seen) const;
+//   State ConcludeColumn(const Columns&, int column, const ReduceWay&) const;
 //   State Merge(const State& earlier, const State& later) const;
 //   // The result at y, of the slice whose elements lie at steps of each other.
 //   void Finish(const State&, const ReduceOutputs&, int64_t y, const In* slice,
@@ -29,6 +33,7 @@
 #include "primitive/cuda/reduce/planner.h"
 #include "primitive/cuda/reduce/reduce_columns.cuh"
 #include "primitive/cuda/reduce/reduce_rows.cuh"
+#include "primitive/cuda/reduce/reduce_whole_columns.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -44,7 +49,7 @@ constexpr int ColumnPack() {
 template <class In, class R>
 ReducePlan PlanOf(const ReduceShape& shape, bool aligned, const DeviceLimits& limits) {
   return PlanReduce(shape, {sizeof(In), ColumnPack<In, typename R::State>(), R::kResident,
-                            limits.multiprocessors, aligned});
+                            limits.multiprocessors, aligned, R::kMostPlaces});
 }
 
 // Of what is left by chunks, and of its counters where the caller has none.
@@ -87,6 +92,15 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
       chunks.done = reinterpret_cast<unsigned*>(static_cast<char*>(run.workspace) + bytes.states);
       const cudaError_t error = cudaMemsetAsync(chunks.done, 0, bytes.counters, stream);
       if (error != cudaSuccess) return error;
+    }
+  }
+  if constexpr (N > 1 && R::kPlaces > 1) {
+    WholeColumns whole;
+    if (IsWhole<N>(p, &whole)) {
+      const dim3 blocks(static_cast<unsigned>(whole.tiles), static_cast<unsigned>(whole.chunks));
+      const LaunchConfig config({}, blocks, kThreads, 0, stream);
+      return cudaLaunchKernelEx(config.get(), &ReduceWholeColumnsKernel<N, In, R>, x, whole, r, out,
+                                chunks);
     }
   }
   auto* kernel =

@@ -8,143 +8,164 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// Adds kTurns turns of places, a batch each, whose packs are asked for before any is added.
-template <int kTurns, int N, class In, class R>
+// Adds kTurns turns of kPlaces places each, whose packs are asked for before any is added.
+template <int kTurns, int kPlaces, int N, class In, class R>
 __device__ __forceinline__ void AddTurns(const R& r, const ReducePlan& p, const In* slice,
-                                         int64_t k, ColumnOf<R> (&gathered)[N]) {
-  constexpr int kTurn = ReducePolicy::kBatch, K = R::kBatch;
-  const In* from[kTurns][kTurn];
+                                         ReducePlaceAt& at, int64_t k, int64_t seen,
+                                         ColumnsOf<R, In, N>& gathered) {
+  StowedPack<In, N> stowed[kTurns][kPlaces];  // elements would be spread over registers
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
     if (p.together) {
-      from[turn][0] = slice + PlaceOf(p.rest, k + turn * p.step).x;
+      const In* from = slice + at.x;
 #pragma unroll
-      for (int j = 1; j < kTurn; ++j) from[turn][j] = from[turn][j - 1] + p.rest.dims[0].x;
+      for (int j = 0; j < kPlaces; ++j) {
+        stowed[turn][j] = StowedPack<In, N>::Of(LoadWhole<N>(from + j * p.places.inner));
+      }
     } else {
+      ReducePlaceAt each = at;
 #pragma unroll
-      for (int j = 0; j < kTurn; ++j) {
-        from[turn][j] = slice + PlaceOf(p.rest, k + turn * p.step + j).x;
+      for (int j = 0; j < kPlaces; ++j) {
+        stowed[turn][j] = StowedPack<In, N>::Of(LoadWhole<N>(slice + each.x));
+        each.Next(p.places);
       }
     }
-  }
-  Pack<In, N> packs[kTurns][kTurn / K][K];
-#pragma unroll
-  for (int turn = 0; turn < kTurns; ++turn) {
-#pragma unroll
-    for (int j = 0; j < kTurn; ++j) packs[turn][j / K][j % K] = LoadWhole<N>(from[turn][j]);
+    at.Step(p.places);
   }
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
+    Pack<In, N> packs[kPlaces];
 #pragma unroll
-    for (int j = 0; j < kTurn; j += K) {
-      r.AddPlaces(gathered, packs[turn][j / K], k + turn * p.step + j);
-    }
+    for (int j = 0; j < kPlaces; ++j) packs[j] = stowed[turn][j].Get();
+    r.AddPlaces(gathered, packs, k + turn * p.step, seen + turn * kPlaces);
   }
 }
 
-// Of N columns the places that are one way's: a batch of them at first, first + p.step ...
+// Of N columns the places that are one way's.
 template <int N, class In, class R>
 __device__ __forceinline__ void GatherPlaces(const R& r, const ReducePlan& p, const In* slice,
-                                             int64_t first, ColumnOf<R> (&gathered)[N]) {
-  constexpr int kTurn = ReducePolicy::kBatch, kTurns = N == 1 ? ReducePolicy::kNarrowTurns : 1;
-  int64_t k = first;
-  if constexpr (kTurns > 1) {
-    for (; k + (kTurns - 1) * p.step + kTurn <= p.units; k += kTurns * p.step) {
-      AddTurns<kTurns>(r, p, slice, k, gathered);
-    }
-  }
-  for (; k + kTurn <= p.units; k += p.step) AddTurns<1>(r, p, slice, k, gathered);
+                                             int64_t first, ColumnsOf<R, In, N>& gathered) {
+  constexpr int kPlaces = ReducePolicy::kPlaces, kHalf = kPlaces / 2;
+  constexpr int kTurns = N == 1 ? ReducePolicy::kNarrowTurns : 1;
+  int64_t k = first, seen = 0;
+  if (R::kPlaces == 1 || p.rest.ndim > 2) {
 #pragma unroll 1
-  for (int64_t last = k + kTurn; k < p.units && k < last; ++k) {
-    const Pack<In, N> pack[1] = {LoadWhole<N>(slice + PlaceOf(p.rest, k).x)};
-    r.AddPlaces(gathered, pack, k);
-  }
-}
-
-// Takes the states of the chunks of a merge into the slots, for MergeSlots: `columns` of them, a
-// power of two, of which `here` exist. The ways of a column take its chunks in turns. Returns how
-// many slots there are.
-template <class R, class State>
-__device__ __forceinline__ int TakeChunks(const R& r, const ReduceMerge& merge, const State* states,
-                                          int64_t results, int columns, int here, State* slots) {
-  constexpr int kThreads = ReducePolicy::kThreads;
-  const int columns_log2 = __ffs(columns) - 1, used = columns > kThreads ? columns : kThreads;
-  const int64_t step = merge.step * results;
+    for (; k < p.units; k += p.step) {
 #pragma unroll 1
-  for (int slot = threadIdx.x; slot < used; slot += kThreads) {
-    const int c = slot & (columns - 1);
-    State state = r.Identity();
-    if (c < here) {
-      const State* first = states + merge.first * results + c;
-#pragma unroll 4
-      for (int k = slot >> columns_log2; k < merge.count; k += used >> columns_log2) {
-        state = r.Merge(state, first[k * step]);
+      for (int64_t j = k; j < k + kPlaces && j < p.units; ++j, ++seen) {
+        const Pack<In, N> pack[1] = {LoadWhole<N>(slice + PlaceOf(p.rest, j).x)};
+        r.AddPlaces(gathered, pack, j, seen);
       }
     }
-    slots[slot] = state;
+    return;
   }
-  return used;
+  if constexpr (R::kPlaces > 1) {
+    ReducePlaceAt at{first * p.places.inner, first};
+    if (p.rest.ndim == 2) {
+      const int64_t outer = p.rest.dims[0].size.QuotientOfAny(first);
+      at = {at.x + outer * p.places.carry, first - outer * p.places.size};
+    }
+    if constexpr (kTurns > 1) {
+      for (; k + (kTurns - 1) * p.step + kPlaces <= p.units; k += kTurns * p.step) {
+        AddTurns<kTurns, kPlaces, N>(r, p, slice, at, k, seen, gathered);
+        seen += kTurns * kPlaces;
+      }
+    }
+    for (; k + kPlaces <= p.units; k += p.step, seen += kPlaces) {
+      AddTurns<1, kPlaces, N>(r, p, slice, at, k, seen, gathered);
+    }
+    if (k + kHalf <= p.units) {  // fewer than a turn
+      Pack<In, N> packs[kHalf];
+#pragma unroll
+      for (Pack<In, N>& pack : packs) {
+        pack = LoadWhole<N>(slice + at.x);
+        at.Next(p.places);
+      }
+      r.AddPlaces(gathered, packs, k, seen);
+      k += kHalf, seen += kHalf;
+    }
+#pragma unroll 1
+    for (; k < p.units; ++k, ++seen) {
+      const Pack<In, N> pack[1] = {LoadWhole<N>(slice + at.x)};
+      r.AddPlaces(gathered, pack, k, seen);
+      at.Next(p.places);
+    }
+  }
 }
 
-// A block per tile of columns and chunk of the places. Its ways merge in shared memory, one slot
-// for each and each column.
+// The merge of every `step`th of `count` states from the one of number `first` on, in their order;
+// they lie at equal distances.
+template <class R, class State>
+__device__ __forceinline__ State MergeEvery(const R& r, const State* states, int64_t distance,
+                                            int first, int step, int count) {
+  if (first >= count) return r.Identity();
+  const State* at = states + first * distance;
+  const int64_t further = step * distance;
+  State state = *at;
+#pragma unroll 4
+  for (int k = first + step; k < count; k += step) state = r.Merge(state, *(at += further));
+  return state;
+}
+
+// A block per tile of columns and chunk of the places. Each thread leaves the states of its columns
+// in shared memory; they, and then those of chunks, are merged by one thread for each column, or by
+// several where the columns are few.
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads,
-                                  N == 1 ? ReducePolicy::kNarrowResident : R::kResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, N == 1 ? ReducePolicy::kNarrowResident
+                                                                 : ReducePolicy::kColumnsResident)
     ReduceColumnsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                         ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;
   constexpr int kThreads = ReducePolicy::kThreads;
   __shared__ __align__(16) char slots_memory[kThreads * N * sizeof(State)];
+  __shared__ __align__(16) char merged_memory[kThreads * sizeof(State)];
   State* slots = reinterpret_cast<State*>(slots_memory);
+  State* merged = reinterpret_cast<State*>(merged_memory);
   const int rank = threadIdx.x, lane = rank & (p.lanes - 1), way = rank >> p.lanes_log2;
   const int columns = p.lanes * N;  // of a tile
-  const int64_t tasks = p.kept.count * p.tiles.value * p.chunks.value;
-  for (int64_t task = blockIdx.x; task < tasks; task += gridDim.x) {
-    const ReduceTile t = TileAt(p, task);
-    const int64_t column = t.column + lane * N, left = p.length.value - t.column;
-    const int here = left < columns ? static_cast<int>(left) : columns;
-    const ReducePlace place = PlaceOf(p.kept, t.outer);
-    const In* slice = x + place.x + t.column;
-    ColumnOf<R> gathered[N];
+  const ReduceTile t = TileAt(p, blockIdx.x);
+  const int64_t column = t.column + lane * N, left = p.length.value - t.column;
+  const int here = left < columns ? static_cast<int>(left) : columns;
+  const ReducePlace place = PlaceOf(p.kept, t.outer);
+  const In* slice = x + place.x + t.column;
+  const ReduceWay places{t.begin + way * ReducePolicy::kPlaces, p.step};
+  ColumnsOf<R, In, N> gathered = r.template BeginColumns<In, N>();
+  if (column < p.length.value) GatherPlaces<N>(r, p, slice + lane * N, places.first, gathered);
 #pragma unroll
-    for (int i = 0; i < N; ++i) gathered[i] = r.BeginColumn();
-    if (column < p.length.value) {
-      GatherPlaces(r, p, slice + lane * N, t.begin + way * ReducePolicy::kBatch, gathered);
-    }
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      slots[way * columns + i * p.lanes + lane] = r.Conclude(gathered[i]);
-    }
-    State* states = chunks.states + t.outer * p.length.value + t.column;
-    int used = kThreads * N;
-    int64_t mine = t.chunk;  // whose state the slots hold
-    bool finishes = true, by_lane = true;
-    const auto slot_of = [&](int c) { return by_lane ? c % N * p.lanes + c / N : c; };
-    const int levels = chunks.states ? p.levels() : 0;
+  for (int i = 0; i < N; ++i) {
+    slots[way * columns + i * p.lanes + lane] = r.ConcludeColumn(gathered, i, places);
+  }
+  __syncthreads();
+
+  const int parts = kThreads / columns, c = rank & (columns - 1);  // threads of a column
+  const int64_t states_at = t.outer * p.length.value + t.column;
+  const int levels = chunks.states ? p.levels() : 0;
+  const State* from = slots;
+  int64_t distance = columns;
+  int count = kThreads >> p.lanes_log2;
+  int64_t mine = t.chunk;  // whose state has been merged
 #pragma unroll 1
-    for (int level = 0;; ++level) {
-      MergeSlots(r, slots, used, columns);
-      if (level == levels) break;
-#pragma unroll 1
-      for (int c = rank; c < here; c += kThreads) states[mine * p.results + c] = slots[slot_of(c)];
-      const ReduceMerge merge = MergeAt(p, t.tile, mine, level);
-      if (!IsLastChunk(chunks.done + merge.counter, merge.count)) {
-        finishes = false;
-        break;
-      }
-      used = TakeChunks(r, merge, states, p.results, columns, here, slots);
-      mine = merge.first;
-      by_lane = false;
-    }
-    if (finishes) {
-#pragma unroll 1
-      for (int c = rank; c < here; c += kThreads) {
-        r.Finish(slots[slot_of(c)], out, place.y + (t.column + c) * p.column_y, slice + c,
+  for (int level = 0;; ++level) {
+    asm volatile("" : "+l"(from));  // the compiler would write the merge twice
+    const int at = level == 0 ? c % N * p.lanes + c / N : c;
+    merged[rank] =
+        c < here ? MergeEvery(r, from + at, distance, rank / columns, parts, count) : r.Identity();
+    if (parts > 1) MergeSlots(r, merged, kThreads, columns);
+    if (rank < here) {
+      if (level == levels) {
+        r.Finish(merged[rank], out, place.y + (t.column + rank) * p.column_y, slice + rank,
                  p.rest.dims[0].x);
+      } else {
+        chunks.states[mine * p.results + states_at + rank] = merged[rank];
       }
     }
-    __syncthreads();  // the next tile writes the slots again
+    if (level == levels) return;
+    const ReduceMerge merge = MergeAt(p, t.tile, mine, level);
+    if (!IsLastChunk(chunks.done + merge.counter, merge.count)) return;
+    from = chunks.states + merge.first * p.results + states_at;
+    distance = merge.step * p.results;
+    count = merge.count;
+    mine = merge.first;
   }
 }
 

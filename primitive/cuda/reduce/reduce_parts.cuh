@@ -21,6 +21,38 @@ __device__ __forceinline__ Pack<In, N> LoadWhole(const In* p) {
   }
 }
 
+template <class T>
+inline constexpr bool kIsShortFloat = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
+
+// Calls f(i, elements) for each column i of K places, with its elements as A.
+template <class A, class In, int N, int K, class F>
+__device__ __forceinline__ void ForEachColumn(const Pack<In, N> (&x)[K], const F& f) {
+  if constexpr (kIsShortFloat<In> && N % 2 == 0) {  // a word has two
+    Pack<uint32_t, N / 2> words[K];
+#pragma unroll
+    for (int k = 0; k < K; ++k) memcpy(&words[k], &x[k], sizeof(x[k]));
+#pragma unroll
+    for (int i = 0; i < N; i += 2) {
+      A low[K], high[K];
+#pragma unroll
+      for (int k = 0; k < K; ++k) {
+        const float2 pair = WidenPair<In>(words[k].v[i / 2]);
+        low[k] = pair.x, high[k] = pair.y;
+      }
+      f(i, low);
+      f(i + 1, high);
+    }
+  } else {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      A v[K];
+#pragma unroll
+      for (int k = 0; k < K; ++k) v[k] = ConvertTo<A>(x[k].v[i]);
+      f(i, v);
+    }
+  }
+}
+
 // Where the blocks that take chunks of a result leave their states, for the last of them to merge.
 // Null where each result is one block's.
 template <class State>

@@ -31,12 +31,22 @@ template <class Reducer, class A>
 struct PartsReducer {
   using Value = A;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
+  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int64_t kMostPlaces = INT64_MAX;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
-  __device__ __forceinline__ auto BeginColumn() const { return self().Identity(); }
+  template <class In, int N>
+  __device__ __forceinline__ auto BeginColumns() const {
+    return FilledPack<N>(self().Identity());
+  }
   template <class State>
   __device__ __forceinline__ State Conclude(const State& s) const {
     return s;
+  }
+  template <class Column, int N>
+  __device__ __forceinline__ auto ConcludeColumn(const Pack<Column, N>& s, int i,
+                                                 const ReduceWay&) const {
+    return self().Conclude(s.v[i]);
   }
   template <class State>
   __device__ __forceinline__ void Add(State& s, A v, int64_t) const {
@@ -53,12 +63,16 @@ struct PartsReducer {
       self().Put(s, JoinAll(joined));
     });
   }
-  template <class In, int N, int K, class State>
-  __device__ __forceinline__ void AddPlaces(State (&s)[N], const Pack<In, N> (&x)[K],
+  template <class In, int N, int K, class Column>
+  __device__ __forceinline__ void AddPlaces(Pack<Column, N>& s, const Pack<In, N> (&x)[K], int64_t,
                                             int64_t) const {
     self().WithPart([&](auto part) {
+      ForEachColumn<A>(x, [&](int i, const A(&v)[K]) {
+        decltype(part(A())) parts[K];
 #pragma unroll
-      for (int i = 0; i < N; ++i) self().Put(s[i], JoinColumn(x, i, part));
+        for (int k = 0; k < K; ++k) parts[k] = part(v[k]);
+        self().Put(s.v[i], JoinAll(parts));
+      });
     });
   }
 
@@ -226,14 +240,12 @@ __device__ __forceinline__ uint32_t NonzeroBytes(uint32_t word) {
   return (((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) >> 7 & 0x01010101u;
 }
 
-// How many are not 0; or whether any is, or whether all are.
-enum class CountOf : int { kItself, kAny, kAll };
+// How many are not 0.
 template <class A>
 struct CountReducer : PartsReducer<CountReducer<A>, A> {
   struct State {
     int64_t count;
   };
-  CountOf of;
 
   using Gathered = State;
   using Column = uint32_t;  // a thread has fewer places of one
@@ -241,7 +253,10 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
   __device__ __forceinline__ static int Join(int a, int b) { return a + b; }
   __device__ __forceinline__ void Put(State& s, int part) const { s.count += part; }
   __device__ __forceinline__ void Put(Column& s, int part) const { s += part; }
-  __device__ __forceinline__ Column BeginColumn() const { return 0; }
+  template <class In, int N>
+  __device__ __forceinline__ Pack<Column, N> BeginColumns() const {
+    return FilledPack<N>(Column(0));
+  }
   __device__ __forceinline__ State Conclude(const State& s) const { return s; }
   __device__ __forceinline__ State Conclude(Column s) const { return {s}; }
   // Bytes are counted four at a time.
@@ -260,15 +275,15 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
     }
   }
   template <class In, int N, int K>
-  __device__ __forceinline__ void AddPlaces(Column (&s)[N], const Pack<In, N> (&x)[K],
-                                            int64_t place) const {
+  __device__ __forceinline__ void AddPlaces(Pack<Column, N>& s, const Pack<In, N> (&x)[K],
+                                            int64_t place, int64_t seen) const {
     if constexpr (sizeof(In) == 1 && N % 4 == 0) {
       uint32_t counts[N / 4];
       CountBytes(x, counts);
 #pragma unroll
-      for (int i = 0; i < N; ++i) s[i] += counts[i / 4] >> 8 * (i % 4) & 0xff;
+      for (int i = 0; i < N; ++i) s.v[i] += counts[i / 4] >> 8 * (i % 4) & 0xff;
     } else {
-      PartsReducer<CountReducer, A>::AddPlaces(s, x, place);
+      PartsReducer<CountReducer, A>::AddPlaces(s, x, place, seen);
     }
   }
   template <class F>
@@ -281,10 +296,7 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    const int64_t v = of == CountOf::kItself ? s.count
-                      : of == CountOf::kAny  ? s.count != 0
-                                             : s.count == out.axis;
-    StoreAs<In>(out.y, out.dtype, y, v);
+    StoreAs<int64_t>(out.y, out.dtype, y, s.count);
   }
 
  private:
@@ -307,7 +319,7 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
 template <class A>
 struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
   using State = CompensatedSum<A>;
-  static constexpr int kBatch = 1, kResident = 6;  // pow is long
+  static constexpr int kBatch = 1, kPlaces = 1, kResident = 6;  // pow is long
   double p;
 
   using Gathered = State;

@@ -14,6 +14,10 @@ using Carried = std::conditional_t<std::is_integral_v<T>, int64_t, ComputeType<T
 template <class T>
 using Accumulated = std::conditional_t<std::is_same_v<T, float>, double, Carried<T>>;
 
+// Whether columns of T may be scanned in a ring (scan_ring.cuh).
+template <class T>
+inline constexpr bool kScansInRings = !std::is_integral_v<T> && sizeof(T) <= 4;
+
 template <class T, bool kProduct>
 struct Accumulate {
   using C = Accumulated<T>;
@@ -25,14 +29,16 @@ struct Accumulate {
   explicit Accumulate(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
   static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 8;
   static constexpr int kColumns = 4, kHeldBytes = 256;
-  static constexpr bool kOfElements = true, kScansRuns = false;
+  static constexpr int kRingWarps = kScansInRings<T> ? 8 : 0;
+  static constexpr bool kOfElements = true, kScansRuns = false, kLogRows = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v)}; }
+  __device__ __forceinline__ C Value(const State& s) const { return s.value; }
   template <int N>
   __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
     T v[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].value);
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(Value(s[i]));
     StoreRun(y + low, reverse, v);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -58,8 +64,8 @@ struct Extreme {
   explicit Extreme(const ScanRun& r)
       : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
   static constexpr int kItems = 4, kColumns = 2;  // whose places are 32 and 16 bytes
-  static constexpr int kRowBlocks = 8, kHeldBytes = 256;
-  static constexpr bool kOfElements = true, kScansRuns = false;
+  static constexpr int kRowBlocks = 8, kHeldBytes = 256, kRingWarps = 0;
+  static constexpr bool kOfElements = true, kScansRuns = false, kLogRows = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t place) const { return {ConvertTo<C>(v), place}; }
   template <int N>
@@ -98,17 +104,20 @@ struct LogSumExp {
   const T* x;
   T* y;
   explicit LogSumExp(const ScanRun& r) : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)) {}
-  static constexpr C kNear = 8;
+  static constexpr C kNear = sizeof(T) == 2 ? 16 : 8;
   static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 6;
   static constexpr int kColumns = 4, kHeldBytes = 128;
-  static constexpr bool kOfElements = true, kScansRuns = true;
+  static constexpr int kRingWarps = !kScansInRings<T> ? 0 : sizeof(T) == 2 ? 16 : 8;
+  static constexpr bool kOfElements = true, kScansRuns = true, kLogRows = sizeof(T) <= 4;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v), C(1)}; }
+  __device__ __forceinline__ static C Exp(C x) { return ExpNonPositive(x); }
+  __device__ __forceinline__ C Value(const State& s) const { return s.max + LogOfSum(s.sum); }
   template <int N>
   __device__ __forceinline__ void WriteRun(int64_t low, bool reverse, const State (&s)[N]) const {
     T v[N];
 #pragma unroll
-    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(s[i].max + LogOfSum(s[i].sum));
+    for (int i = 0; i < N; ++i) v[i] = ConvertTo<T>(Value(s[i]));
     StoreRun(y + low, reverse, v);
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
@@ -117,6 +126,24 @@ struct LogSumExp {
         a.max == b.max ? C(1) : ExpNonPositive(a.max > b.max ? b.max - a.max : a.max - b.max);
     return a.max > b.max ? State{a.max, a.sum + b.sum * share}
                          : State{b.max, b.sum + a.sum * share};
+  }
+  // The merge of get(0) ... get(n - 1), n > 0, whose exponentials do not wait for each other.
+  template <class Get>
+  __device__ __forceinline__ State MergeAll(int n, const Get& get) const {
+    C most = get(0).max;
+#pragma unroll 4
+    for (int i = 1; i < n; ++i) {
+      const C max = get(i).max;
+      most = max > most ? max : most;
+    }
+    const C shift = fabs(most) < C(INFINITY) ? most : C(0);
+    C sum = 0;
+#pragma unroll 4
+    for (int i = 0; i < n; ++i) {
+      const State s = get(i);
+      sum += s.sum * ExpNonPositive(s.max - shift);
+    }
+    return {most, sum};
   }
   // The inclusive scan of N elements, of which those from `count` on are anything: sums beside one
   // maximum, where the first is not far below it. A result errs by as much of that distance as a
@@ -174,8 +201,8 @@ struct Linear {
         to_other(!r.shifted  ? 0
                  : r.reverse ? r.problem.inner
                              : -r.problem.inner) {}
-  static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1;
-  static constexpr bool kOfElements = false, kScansRuns = false;
+  static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1, kRingWarps = 0;
+  static constexpr bool kOfElements = false, kScansRuns = false, kLogRows = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
   }
@@ -201,8 +228,8 @@ struct ProductBefore {
         other(static_cast<const T*>(r.other)),
         y(static_cast<T*>(r.y)),
         back(r.reverse ? r.problem.inner : -r.problem.inner) {}
-  static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1;
-  static constexpr bool kOfElements = false, kScansRuns = false;
+  static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1, kRingWarps = 0;
+  static constexpr bool kOfElements = false, kScansRuns = false, kLogRows = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(1) : ConvertTo<C>(x[i + back])};
   }

@@ -13,14 +13,18 @@
 //   State Merge(const State& earlier, const State& later) const;
 //   static constexpr int kItems, kColumns;  // neighbours that a thread takes: of a row; columns
 //   static constexpr int kRowBlocks;  // blocks of a multiprocessor at least, of rows
+//   static constexpr int kRingWarps;   // of a block that has columns in a ring, or 0: none has
+//   static constexpr bool kLogRows;    // whether whole rows are scan_log_rows.cuh's
 //   static constexpr bool kScansRuns;  // whether it scans neighbours itself, and then
 //     void Scan(State (&)[N], int count) const;  // those from `count` on are anything
 //     void After(const State& before, State (&)[N]) const;  // Merge(before, each that Scan gave)
+//     State MergeAll(int n, const Get& get) const;          // of get(0) ... get(n - 1), n > 0
 //   static constexpr bool kOfElements;  // whether a state follows from one element of x, and then
 //     static constexpr int kHeldBytes;  // that a thread of columns holds
 //     using Element = T;
 //     const T* x;
 //     State Of(T element, int64_t place) const;
+//     C Value(const State&) const;                          // where it is the result's
 //     void WriteRun(int64_t i, bool reverse, const State (&)[N]) const;  // from offset i on
 //   // else
 //     State At(int64_t i, int64_t place, bool first) const;              // of offset i
@@ -29,6 +33,8 @@
 
 #include "primitive/cuda/reduce/scan_columns.cuh"
 #include "primitive/cuda/reduce/scan_launch.h"
+#include "primitive/cuda/reduce/scan_log_rows.cuh"
+#include "primitive/cuda/reduce/scan_ring.cuh"
 #include "primitive/cuda/reduce/scan_rows.cuh"
 #include "primitive/cuda/reduce/scan_tiles.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -98,6 +104,13 @@ cudaError_t LaunchRows(const ScanArguments& a, const F& f, typename F::State* to
     return Launch(ScanShortRowsKernel<F>, CeilDiv(a.outer, P::kThreads / kWarp), P::kThreads, 0,
                   stream, a, f);
   }
+  if constexpr (F::kLogRows) {
+    const auto aligned = [](const void* p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; };
+    if (a.chunks == 1 && !a.reverse && a.axis % ScanLogRows::kItems == 0 && aligned(f.x) &&
+        aligned(f.y)) {
+      return Launch(ScanLogRowsKernel<F>, a.outer, ScanLogRows::kThreads, 0, stream, a.axis, f);
+    }
+  }
   const int64_t blocks = a.outer * a.chunks;
   if (a.chunks > 1) {
     const cudaError_t error =
@@ -123,6 +136,17 @@ cudaError_t LaunchColumns(const ScanRun& run, const ScanArguments& a, const F& f
 }
 
 template <class F>
+cudaError_t LaunchRings(const ScanArguments& a, const F& f, const DeviceLimits& limits,
+                        cudaStream_t stream) {
+  constexpr auto* kKernel = &ScanRingKernel<F>;
+  const cudaError_t error = AllowAllShared<kKernel>(limits);
+  if (error != cudaSuccess) return error;
+  const int64_t segments = CeilDiv(a.inner * sizeof(typename F::Element), ScanRing::kBytes);
+  return Launch(kKernel, a.outer * segments, kRingThreads<F>, kRingShared<F>, stream, a, f,
+                segments);
+}
+
+template <class F>
 cudaError_t LaunchScan(const ScanRun& run, const F& f, const DeviceLimits& limits,
                        cudaStream_t stream) {
   const ReduceProblem& p = run.problem;
@@ -134,6 +158,9 @@ cudaError_t LaunchScan(const ScanRun& run, const F& f, const DeviceLimits& limit
     return LaunchRows(a, f, static_cast<typename F::State*>(run.workspace), stream);
   }
   const bool in_tiles = TilesScan<F>(p, limits);
+  if constexpr (F::kRingWarps > 0) {
+    if (in_tiles && RingsScan<F>(p, limits, run.x, run.y)) return LaunchRings(a, f, limits, stream);
+  }
   if (ScanColumns<F>(p) == 1) return LaunchColumns<1>(run, a, f, in_tiles, stream);
   return LaunchColumns<F::kColumns>(run, a, f, in_tiles, stream);
 }

@@ -12,9 +12,9 @@
 namespace oneflow_lite {
 namespace cuda {
 
-// What a thread gathers of a column.
-template <class R>
-using ColumnOf = decltype(std::declval<const R&>().BeginColumn());
+// What a thread gathers of N columns.
+template <class R, class In, int N>
+using ColumnsOf = decltype(std::declval<const R&>().template BeginColumns<In, N>());
 
 // The results of a launch; `second` may be null. The dtype is one launch's, not the code's.
 struct ReduceOutputs {

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reductions of columns whose tiles, turns of places and packs are all whole (plan.h): the kernel
+// of reduce_columns.cuh with little code, which comes from memory when a program gets here (lab
+// note 49).
+#pragma once
+
+#include "primitive/cuda/reduce/reduce_parts.cuh"
+
+namespace oneflow_lite {
+namespace cuda {
+
+struct WholeColumns {
+  int tiles, across;             // of all outer; of one
+  int lanes_log2, chunks;        // a block has a tile and a chunk: x and y of the grid
+  int units, inner;              // places; of the inner dim
+  int64_t x, inner_x, outer_x;   // from one outer to the next; one place; one outer place
+  int64_t results, y, column_y;  // of all; from one outer's to the next; from a column's
+};
+
+// Whether a plan is of this kind; then *to is.
+template <int N>
+bool IsWhole(const ReducePlan& p, WholeColumns* to) {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const int64_t columns = int64_t{p.lanes} * N, tiles = p.kept.count * p.tiles.value;
+  if (!p.columns || N == 1 || p.width != N || p.length.value % columns != 0) return false;
+  if (p.units % ReducePolicy::kPlaces != 0 || !p.together || p.units + p.step >= kMost)
+    return false;
+  if (p.rest.ndim > 2 || p.kept.ndim > 1 || p.levels() > 1) return false;
+  // One thread merges all of a column.
+  if (tiles >= kMost || p.chunks.value > 32 || ReducePolicy::kThreads / p.lanes > 16) return false;
+  const bool two = p.rest.ndim == 2;
+  to->tiles = static_cast<int>(tiles), to->across = static_cast<int>(p.tiles.value);
+  to->lanes_log2 = p.lanes_log2, to->chunks = static_cast<int>(p.chunks.value);
+  to->units = static_cast<int>(p.units);
+  to->inner = two ? static_cast<int>(p.rest.dims[0].size.value) : to->units;
+  to->x = p.kept.dims[0].x, to->inner_x = p.rest.dims[0].x, to->outer_x = p.rest.dims[1].x;
+  to->results = p.results, to->y = p.kept.dims[0].y, to->column_y = p.column_y;
+  return true;
+}
+
+template <int N, class In, class R>
+__global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kColumnsResident)
+    ReduceWholeColumnsKernel(const In* __restrict__ x, const __grid_constant__ WholeColumns p, R r,
+                             ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
+  using State = typename R::State;
+  constexpr int kThreads = ReducePolicy::kThreads, kPlaces = ReducePolicy::kPlaces;
+  __shared__ __align__(16) char slots_memory[kThreads * N * sizeof(State)];
+  State* slots = reinterpret_cast<State*>(slots_memory);
+  const int rank = threadIdx.x, lanes = 1 << p.lanes_log2, lane = rank & (lanes - 1);
+  const int way = rank >> p.lanes_log2, ways = kThreads >> p.lanes_log2, columns = lanes * N;
+  const int tile = blockIdx.x, chunk = blockIdx.y;
+  int outer = 0, across = tile;
+  if (p.across < p.tiles) outer = tile / p.across, across = tile - outer * p.across;
+  const int64_t first = int64_t{across} * columns;
+  const In* slice = x + outer * p.x + first;
+  const In* from = slice + lane * N;
+  const ReduceWay places{(chunk * ways + way) * kPlaces, p.chunks * ways * kPlaces};
+  ColumnsOf<R, In, N> gathered = r.template BeginColumns<In, N>();
+  int seen = 0;
+#pragma unroll 1
+  for (int k = static_cast<int>(places.first); k < p.units;
+       k += static_cast<int>(places.step), seen += kPlaces) {
+    const In* at = from + k * p.inner_x;
+    if (p.inner < p.units) {
+      const int far = k / p.inner;
+      at = from + far * p.outer_x + (k - far * p.inner) * p.inner_x;
+    }
+    Pack<In, N> packs[kPlaces];
+#pragma unroll
+    for (int j = 0; j < kPlaces; ++j) packs[j] = LoadWhole<N>(at + j * p.inner_x);
+    r.AddPlaces(gathered, packs, k, seen);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    slots[way * columns + i * lanes + lane] = r.ConcludeColumn(gathered, i, places);
+  }
+  __syncthreads();
+
+  // Of each column the ways are merged, and by the last block the chunks.
+  State* states = chunks.states + (int64_t{outer} * p.across + across) * columns;
+  const State* of = slots;
+  int count = ways;
+  int64_t distance = columns;
+#pragma unroll 1
+  for (int level = p.chunks > 1 ? 0 : 1;; ++level) {
+    if (rank < columns) {
+      const State* each = of + (of == slots ? rank % N * lanes + rank / N : rank);
+      State state = *each;
+#pragma unroll 4
+      for (int k = 1; k < count; ++k) state = r.Merge(state, each[k * distance]);
+      if (level == 1) {
+        r.Finish(state, out, outer * p.y + (first + rank) * p.column_y, slice + rank, p.inner_x);
+        return;
+      }
+      states[chunk * p.results + rank] = state;
+    }
+    if (level == 1 || !IsLastChunk(chunks.done + tile, p.chunks)) return;
+    of = states, count = p.chunks, distance = p.results;
+  }
+}
+
+}  // namespace cuda
+}  // namespace oneflow_lite
