@@ -240,6 +240,18 @@ def test_gather_and_index_select_do_not_count_from_the_end(device):
             assert (got[:, 0] == 1).all() and np.isnan(got[:, 1]).all()
 
 
+def test_no_place_at_all(device):
+    """Many rows without elements, as a view: on CUDA all that is taken is missing."""
+    x, index = flow.ones(3200, 16, device=device)[:, :0], flow.zeros(2048, dtype=flow.int64)
+    index = index.to(device)
+    for call in (lambda: x.index_select(1, index), lambda: x.gather(1, index.expand(3200, 2048))):
+        if device == "cpu":
+            with pytest.raises(IndexError):
+                call()
+        else:
+            assert call().isnan().all().item()
+
+
 def test_writes_outside_go_nowhere(device):
     x, rows = flow.zeros(3, 2, device=device), flow.ones(2, 2, device=device)
     for call in (x.index_add_, x.index_copy_):

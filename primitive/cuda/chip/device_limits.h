@@ -26,4 +26,12 @@ constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int64_t Max(int64_t a, int64_t b) { return a > b ? a : b; }
 
+// The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.
+template <class F>
+int LeastBlocks(int most, F&& enough) {
+  int blocks = 1;
+  while (blocks < most && !enough(blocks)) blocks *= 2;
+  return blocks;
+}
+
 }  // namespace oneflow_lite::cuda

@@ -121,9 +121,7 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
   }
   // The fewest blocks of so many threads with so many packs each, if they are enough.
   const auto in_blocks = [&](int each, int threads, auto&& enough) {
-    int blocks = 1;
-    while (blocks < t.most_blocks && !enough(blocks)) blocks *= 2;
-    ShareOut(packs, blocks, each, plan);
+    ShareOut(packs, LeastBlocks(t.most_blocks, enough), each, plan);
     return plan->threads <= threads;
   };
   const auto room = [&](int each, int threads) {

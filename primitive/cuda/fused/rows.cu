@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/launch.cuh"
 #include "primitive/cuda/fused/copies.cuh"
@@ -117,7 +115,7 @@ cudaError_t CopyFusedOperands(const FusedCopies& copies, cudaStream_t stream) {
   for (int i = 0; i < copies.count; ++i) {
     const int size = copies.operands[i].element_bytes;
     const int64_t columns = CeilDiv(copies.cols * size, kPackBytes);
-    units = std::max(units, columns + CeilDiv(2 * copies.pack * size, kPackBytes));
+    units = Max(units, columns + CeilDiv(2 * copies.pack * size, kPackBytes));
   }
   const dim3 blocks(static_cast<unsigned>(CeilDiv(units, kThreads)),
                     static_cast<unsigned>(copies.pack / copies.step),

@@ -119,14 +119,6 @@ inline int PacksPerThread(int pack, int64_t packs) {
   return 8;
 }
 
-// The least power of two of blocks, at most `most`, for which `enough` holds; else `most`.
-template <class F>
-int LeastBlocks(int most, F&& enough) {
-  int blocks = 1;
-  while (blocks < most && !enough(blocks)) blocks *= 2;
-  return blocks;
-}
-
 // A group of lanes per row. Several packs per lane before more lanes: fewer steps to reduce.
 inline RowPlan GroupPlan(int64_t packs) {
   RowPlan plan;

@@ -12,12 +12,8 @@
 
 namespace oneflow_lite::cuda::internal {
 
-// Whether dweight is corrected afterwards by the rows' residuals.
-template <bool kCentre, class T>
-bool NeedsCorrection(const NormBackward<T>& a) {
-  return kRecentre<T, kCentre> && a.dweight && !a.from_output;
-}
-// That correction, behind the launch that wrote the residuals; null where none is needed.
+// dweight's correction by the rows' residuals, behind the launch that wrote them; null where none
+// is needed.
 template <bool kCentre, class T>
 cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* residual,
                              const DeviceLimits& limits, cudaStream_t stream) {
@@ -35,7 +31,7 @@ cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* res
 template <bool kCentre, class Plan, class Grid, class T>
 int64_t FillGrid(const Plan& plan, const NormBackward<T>& a, void* workspace, Grid* grid) {
   using C = ComputeType<T>;
-  const bool corrects = NeedsCorrection<kCentre>(a);
+  const bool corrects = kRecentre<T, kCentre> && a.dweight && !a.from_output;
   grid->column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
   grid->lanes = plan.lanes;
   grid->team = plan.team;

@@ -45,13 +45,6 @@ RowsLie HowRowsLie(const NormBackward<T>& a) {
   return lie;
 }
 
-// Whether a plan of norms/backward/policy.h serves: of whole packs, rows that others have on
-// chip are theirs.
-template <class T>
-bool ServesWide(const NormBackward<T>& a, const RowsLie& lie) {
-  return !lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>;
-}
-
 // Whether narrow rows of whole packs have a kernel of their own.
 template <class T>
 inline constexpr bool kHasNarrow = sizeof(T) <= 4;
@@ -74,12 +67,6 @@ NormTraits BackwardTraits(bool centre, bool from_output, bool float_weight, cons
   t.weight_bytes = float_weight ? 4 : sizeof(T);
   t.from_output = from_output;
   return t;
-}
-
-// Bytes of workspace with rows' sums, where they are computed beforehand.
-template <class T, bool kCentre>
-int64_t SumsBytes(int64_t rows, const NormPlan& plan) {
-  return plan.knows_sums() ? rows * plan.chunks * int64_t{sizeof(NormSums<T, kCentre>)} : 0;
 }
 
 // The launch of one of the kernels of teams, as planned.
@@ -172,8 +159,7 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   using Sums = NormSums<T, kCentre>;
   const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
   auto* sums = static_cast<Sums*>(workspace);
-  C* parts =
-      reinterpret_cast<C*>(static_cast<char*>(workspace) + SumsBytes<T, kCentre>(a.rows, plan));
+  C* parts = reinterpret_cast<C*>(sums + (plan.knows_sums() ? a.rows * plan.chunks : 0));
   cudaError_t error = cudaSuccess;
   if (sums_first) {
     const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
@@ -297,8 +283,10 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
   if (PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
     return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
   }
+  // Of whole packs, rows that others have on chip are theirs.
+  const bool may_be_wide = !lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>;
   NormWidePlan wide;
-  if (ServesWide(a, lie) && PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
+  if (may_be_wide && PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
     const cudaError_t error = LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
     if (error != cudaSuccess) return error;
     const void* parts = static_cast<char*>(workspace) + WidePartsAt<T, kCentre>(wide);
