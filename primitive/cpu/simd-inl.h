@@ -230,9 +230,8 @@ HWY_INLINE void StreamTo(hn::Vec<D> v, D d, T* HWY_RESTRICT p) {
 }
 
 // The elements of [0, n) at y that lie in whole lines of memory, which alone are worth storing past
-// the caches: a line that is stored in part so, and in part by way of the cache, is read and
-// written once for each. `unit` elements are stored at once, a line's or fewer, or a multiple of
-// them.
+// the caches: a line of which one half goes past the cache and the other through it is read and
+// written twice. `unit` elements, a power of two, are stored at once.
 struct WholeLines {
   size_t begin, end;
 };

@@ -42,7 +42,7 @@ def value_and_gradient(op, x, weight, dy):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("cols", [7, 777, 1000, 1100])  # which end in the middle of a line
 def test_as_rows_of_a_small_tensor(op, dtype, cols):
-    """A few rows, again and again: bit for bit what they give alone, and nothing beside them."""
+    """A few rows, again and again: bit for bit what they give alone."""
     few = 61
     rng = np.random.default_rng(cols)
     x, dy = (flow.tensor(rng.standard_normal((few, cols)), dtype=dtype) for _ in range(2))

@@ -317,7 +317,7 @@ constexpr int UnitBlocks() {
 template <int N, class C, class Op>
 __global__ void __launch_bounds__(kPassThreads, (UnitBlocks<N, C, Op>()))
     UnitsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
-  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;  // a block may be half of one
+  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;  // of blocks of all kPassThreads
   RunUnits<N, C>(pass, op, thread / kPassThreads, thread % kPassThreads);
 }
 template <int N, class C, class Op>
@@ -345,7 +345,7 @@ cudaError_t LaunchPass(const Op& op, const Pass<N>& pass, cudaStream_t stream) {
   if (pass.walk != Walk::kUnits) {
     return Launch(ElementsKernel<N, C, Op>, pass.blocks, kPassThreads, 0, stream, pass, op);
   }
-  // Units of floats have twice the bytes of others; a block has as many (docs/lab/53).
+  // A unit of float32 has twice the bytes of one of 16 bits, so a block has half as many (lab 53).
   const int parts = pass.single != 0 ? 2 : 1;
   return Launch(UnitsKernel<N, C, Op>, pass.blocks * parts, kPassThreads / parts, 0, stream, pass,
                 op);
