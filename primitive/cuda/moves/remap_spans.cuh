@@ -158,44 +158,36 @@ __device__ __forceinline__ void PutRun(const RemapRows& r, const ColumnRun& run,
   }
 }
 
-// The columns beside the runs, numbered and left out in the same way. A thread's first one is read
-// before the runs are, and the others behind them.
+// The columns beside the runs, numbered and left out in the same way. They are read behind the
+// runs, whose neighbours in memory most of them are (docs/lab/55-rearrangements-in-packs.md).
 template <class Word>
-struct BesideRuns {
-  uint32_t item, until;
-  int at = -1;  // of the first one, in the span; -1: none
-  Word value;
-
-  __device__ __forceinline__ BesideRuns(const RemapRows& r, const SpanOfRows<Word>& span)
-      : item(threadIdx.x), until(span.rows * Before(r, r.width)) {
-    if (r.width <= span.kSpan) return;
-    const int32_t last = span.count - span.StartOf(span.rows - 1, r.width);
-    item += Before(r, -span.start);
-    until -= Before(r, r.width) - Before(r, min(last, r.width));
-  }
-  __device__ __forceinline__ static uint32_t Before(const RemapRows& r, int32_t column) {
+__device__ __forceinline__ void PutBeside(const RemapRows& r, const Divisor& by,
+                                          const SpanOfRows<Word>& span, const uint4& filled,
+                                          const Word* x) {
+  const auto before = [&](int32_t column) {
     return static_cast<uint32_t>(min(column, r.from) + max(column - r.to, 0));
+  };
+  const uint32_t of_row = before(r.width);
+  uint32_t item = threadIdx.x, until = span.rows * of_row;
+  if (r.width > span.kSpan) {
+    const int32_t last = span.count - span.StartOf(span.rows - 1, r.width);
+    item += before(-span.start);
+    until -= of_row - before(min(last, r.width));
   }
-  __device__ __forceinline__ void Load(const RemapRows& r, const Divisor& by,
-                                       const SpanOfRows<Word>& span, const uint4& filled,
-                                       const Word* x) {
-    at = -1;
-    if (item >= until) return;
+#pragma unroll 1
+  for (; item < until; item += kSpanThreads) {
     const uint32_t row = by.Quotient(item);
-    const auto k = static_cast<int32_t>(item - row * static_cast<uint32_t>(by.value));
+    const auto k = static_cast<int32_t>(item - row * of_row);
     const int32_t column = k < r.from ? k : k - r.from + r.to;
-    const int32_t to = span.StartOf(row, r.width) + column;
-    item += kSpanThreads;
-    if (to < 0 || to >= span.count) return;
-    at = to;
+    const int32_t at = span.StartOf(row, r.width) + column;
+    if (at < 0 || at >= span.count) continue;
     const int32_t place = r.last.PlaceAs(column), begin = span.begins[row];
+    Word value;
     memcpy(&value, &filled, sizeof(value));
     if ((place | begin) >= 0) value = x[begin + place];
+    span.elements[at] = value;
   }
-  __device__ __forceinline__ void Put(const SpanOfRows<Word>& span) const {
-    if (at >= 0) span.elements[at] = value;
-  }
-};
+}
 
 template <bool kFlip, class Word>
 __global__ void __launch_bounds__(kSpanThreads, kSpanBlocks)
@@ -213,16 +205,9 @@ __global__ void __launch_bounds__(kSpanThreads, kSpanBlocks)
   span.rows = r.RowOf(first + span.count - 1, &column) - row + 1;
   for (uint32_t k = threadIdx.x; k < span.rows; k += kSpanThreads) begins[k] = r.OffsetOf(row + k);
   __syncthreads();
-  BesideRuns<Word> beside(r, span);
-  if constexpr (!kFlip) beside.Load(r, s.beside, span, filled, x);
 #pragma unroll 1
   for (int k = 0; k < r.count; ++k) PutRun<kFlip>(r, r.runs[k], s.packs[k], span, filled, x);
-  if constexpr (!kFlip) beside.Put(span);
-#pragma unroll 1
-  while (!kFlip && beside.item < beside.until) {
-    beside.Load(r, s.beside, span, filled, x);
-    beside.Put(span);
-  }
+  if constexpr (!kFlip) PutBeside(r, s.beside, span, filled, x);
   __syncthreads();
   for (int i = static_cast<int>(threadIdx.x) * N; i < span.count; i += kSpanThreads * N) {
     if (i + N <= span.count) {
