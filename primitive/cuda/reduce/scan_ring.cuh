@@ -76,25 +76,29 @@ class RingRows {
   __device__ __forceinline__ RingRows(const ScanArguments& a, const T* first, int bytes, char* ring)
       : axis_(a.axis), pitch_((a.reverse ? -a.inner : a.inner) * int64_t{sizeof(T)}) {
     const int piece = threadIdx.x % kPieces * 16;
-    line_ = threadIdx.x / kPieces;
-    from_ = reinterpret_cast<const char*>(first) + line_ * pitch_ + piece;
-    to_ = ring + line_ * ScanRing::kBytes + piece;
+    const int line = threadIdx.x / kPieces;
+    row_ = line;
+    from_ = reinterpret_cast<const char*>(first) + line * pitch_ + piece;
+    to_ = ring + line * ScanRing::kBytes + piece;
     if (piece >= bytes) axis_ = 0;
   }
-  __device__ __forceinline__ void Load(int64_t stage) const {
-    const int64_t row = stage * kRows + line_;
-    const char* from = from_ + stage * kRows * pitch_;
-    char* to = to_ + stage % ScanRing::kStages * (kRows * ScanRing::kBytes);
+  // Asks for the next stage.
+  __device__ __forceinline__ void Load() {
+    const int64_t left = axis_ - row_;
+    char* to = to_ + slot_ * (kRows * ScanRing::kBytes);
 #pragma unroll
     for (int i = 0; i < kRows; i += kEach) {
-      if (row + i < axis_) CopyAsync(to + i * ScanRing::kBytes, from + i * pitch_, 16);
+      if (i < left) CopyAsync(to + i * ScanRing::kBytes, from_ + i * pitch_, 16);
     }
     CommitCopies();
+    row_ += kRows;
+    from_ += kRows * pitch_;
+    slot_ = slot_ + 1 < ScanRing::kStages ? slot_ + 1 : 0;
   }
 
  private:
-  int64_t axis_, pitch_;
-  int line_;
+  int64_t axis_, pitch_, row_;
+  int slot_ = 0;
   const char* from_;
   char* to_;
 };
@@ -134,12 +138,14 @@ struct RingRun {
   }
   __device__ __forceinline__ void Write(const ScanArguments& a, const F& f, T* to, int64_t first,
                                         int count) const {
+    to += a.PlaceOf(first) * a.inner;
+    const int64_t further = a.reverse ? -a.inner : a.inner;
 #pragma unroll
     for (int r = 0; r < kLines; ++r) {
       Pack<decltype(f.Value(of[0][0])), kColumns> row;
 #pragma unroll
       for (int j = 0; j < kColumns; ++j) row.v[j] = f.Value(of[j][r]);
-      if (r < count) StoreAlignedPack(to + a.PlaceOf(first + r) * a.inner, ConvertPack<T>(row));
+      if (r < count) StoreAlignedPack(to + r * further, ConvertPack<T>(row));
     }
   }
 };
@@ -157,24 +163,24 @@ __global__ void __launch_bounds__(kRingThreads<F>)
   // totals.
   S* left = reinterpret_cast<S*>(ring + kRingStages<F>);
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
-  const auto left_at = [&](int64_t stage, int i, int j) -> S& {
-    return left[((static_cast<int>(stage & 1) * (kWarps + 1) + i) * kColumns + j) * kWarp + lane];
+  const auto left_at = [&](int stage, int i, int j) -> S& {
+    return left[(((stage & 1) * (kWarps + 1) + i) * kColumns + j) * kWarp + lane];
   };
   const int64_t outer = blockIdx.x / segments, segment = blockIdx.x % segments;
   const int64_t column = segment * (ScanRing::kBytes / int64_t{sizeof(T)});
   const int64_t base = outer * a.axis * a.inner + column;
   const int64_t behind = (a.inner - column) * int64_t{sizeof(T)};
   const int bytes = behind < ScanRing::kBytes ? static_cast<int>(behind) : ScanRing::kBytes;
-  const RingRows<F> rows(a, f.x + base + a.PlaceOf(0) * a.inner, bytes, ring);
-  const int64_t stages = (a.axis + kRows - 1) / kRows;
+  RingRows<F> rows(a, f.x + base + a.PlaceOf(0) * a.inner, bytes, ring);
+  const int stages = static_cast<int>((a.axis + kRows - 1) / kRows);
 #pragma unroll 1
-  for (int s = 0; s < kStages - 1; ++s) rows.Load(s);
+  for (int s = 0; s < kStages - 1; ++s) rows.Load();
 #pragma unroll 1
-  for (int64_t s = 0; s < stages; ++s) {
+  for (int s = 0; s < stages; ++s) {
     WaitForCopiesOf<kStages - 2>();
     __syncthreads();
-    rows.Load(s + kStages - 1);
-    const int64_t first = s * kRows + warp * kLines;
+    rows.Load();
+    const int64_t first = int64_t{s} * kRows + warp * kLines;
     const int count = first >= a.axis           ? 0
                       : first + kLines > a.axis ? static_cast<int>(a.axis - first)
                                                 : kLines;
