@@ -262,11 +262,7 @@ TEST_F(ElementwisePlanTest, PassesOfOne16BitFloatFromABoundaryOnArePlain) {
     EXPECT_EQ(plain(dense, same, 3, 3, 3), 0u);
     EXPECT_EQ(plain(dense, same, 0, 3, 0), 0u);
     EXPECT_EQ(plain(rows, same, 0, 0, 0), 0u);
-    EXPECT_EQ(plain({{5000}, {1}, {0}, {1}}, same, 0, 0, 0), want);
-    EXPECT_EQ(plain({{9, 200}, {208, 1}, {1, 0}, {216, 1}}, same, 0, 3, 0), want);
-    EXPECT_EQ(plain({{9, 200}, {0, 1}, {1, 0}, {200, 1}}, truths, 0, 0, 0), want);
-    EXPECT_EQ(plain({{9, 200}, {204, 1}, {1, 0}, {200, 1}}, same, 0, 0, 0), 0u);
-    EXPECT_EQ(plain({{9, 200}, {200, 1}, {1, 9}, {200, 1}}, same, 0, 0, 0), 0u);
+    EXPECT_EQ(plain({{5000}, {1}, {0}, {1}}, same, 0, 0, 0), 0u);
     for (const cuda::PassTypes<2>& other :
          {cuda::PassTypes<2>{{t, DType::kInt8}, t, t}, cuda::PassTypes<2>{{t, t}, t, DType::kInt16},
           cuda::PassTypes<2>{{t, DType::kFloat32}, DType::kFloat32, t}, kFloats, kBools}) {

@@ -312,47 +312,6 @@ TEST(ElementwiseValues, PlainPasses) {
   }
 }
 
-// z[11, 16] of what x and y are: rows that lie apart, one row for all, or a number for each.
-TEST(ElementwiseValues, PlainRows) {
-  enum Kind { kApart, kRow, kNumber };
-  const int64_t rows = 11, cols = 16, apart = 24;
-  for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
-    Array x(t, rows * apart, 0), y(t, rows * apart, 0);
-    for (int64_t i = 0; i < rows * apart; ++i) x.Set(i, Value(t, i)), y.Set(i, Value(t, i + 7));
-    for (const Kind a : {kApart, kRow, kNumber}) {
-      for (const Kind b : {kApart, kRow, kNumber}) {
-        Array sum(t, rows * cols, 0), less(DType::kBool, rows * cols, 0);
-        const auto pass = [&](Array& out) {
-          Pass<2> p = DensePass<2, float>({&x, &y}, out, rows * cols, DType::kFloat32);
-          p.plain = static_cast<uint32_t>(t);
-          p.length = cols, p.whole_to = 2, p.dense_to = 0, p.straight = 0;
-          p.units = 2 * rows, p.blocks = 1, p.ndim = 2;
-          p.dims[0] = 2, p.dims[1] = rows;
-          p.shift[0] = 1, p.multiplier[0] = 1;
-          p.strides[2][0] = 8 * p.step[2], p.strides[2][1] = cols * p.step[2];
-          for (const int i : {0, 1}) {
-            const Kind kind = i == 0 ? a : b;
-            if (kind == kNumber) p.form[i] = Form::kNumber, p.packed[i] = p.step[i] = 0;
-            p.strides[i][0] = 8 * p.step[i];
-            p.strides[i][1] = kind == kApart ? apart * 2 : kind == kRow ? 0 : 2;
-          }
-          return p;
-        };
-        RunPlainOnHost<ShortSum>(pass(sum));
-        RunPlainOnHost<Less>(pass(less));
-        const auto at = [&](Array& from, Kind kind, int64_t row, int64_t col) {
-          return from.Get(kind == kApart ? row * apart + col : kind == kRow ? col : row);
-        };
-        for (int64_t i = 0; i < rows * cols; ++i) {
-          const double l = at(x, a, i / cols, i % cols), r = at(y, b, i / cols, i % cols);
-          ASSERT_EQ(sum.Get(i), l + r) << a << " " << b << " " << i;
-          ASSERT_EQ(less.Get(i), l < r) << a << " " << b << " " << i;
-        }
-      }
-    }
-  }
-}
-
 // a > b is b < a: of a number, of elements of other dtypes, of a number of each row, in units and
 // in lines.
 TEST(ElementwiseValues, InputsAreExchanged) {

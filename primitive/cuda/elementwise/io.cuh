@@ -298,14 +298,6 @@ OFL_HOST_DEVICE void LoadPlain(const char* p, int left, uint32_t (&raw)[kWords])
     raw[k] = low | high << 16;
   }
 }
-// One of them, again and again.
-template <int kWords>
-OFL_HOST_DEVICE void RepeatPlain(const char* p, uint32_t (&raw)[kWords]) {
-  uint32_t bits;
-  LoadAccess<2>(p, &bits);
-#pragma unroll
-  for (uint32_t& w : raw) w = bits | bits << 16;
-}
 template <int kWords>
 OFL_HOST_DEVICE void WidenPlain(bool upper, const uint32_t (&raw)[kWords], float (&x)[2 * kWords]) {
   if (upper) {

@@ -197,34 +197,25 @@ constexpr bool MayBePlain() {
   }
   return false;
 }
-// What one thread does of a plain pass. The dtype has two values here, so that around the function
-// there are 5 instructions for each element, and not 11 (sm_90, one input).
+// What one thread does of a plain pass. The dtype has two values here and the geometry one, so that
+// around the function there are 5 instructions for each element, and not 11 (sm_90, one input).
 template <int N, class Op>
 OFL_HOST_DEVICE void RunPlain(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
   constexpr int kPack = kPassPack<float>;
-  UnitPlace<N> place;
-  int left = kPack;
-  if (pass.ndim > 1) {
-    if (!FindUnit<kPack>(pass, block, thread, &place)) return;
-  } else {
-    const uint32_t first = (block * kPassThreads + thread) * kPack;
-    left = pass.numel - static_cast<int>(first);
-    if (left <= 0) return;
-#pragma unroll
-    for (int m = 0; m <= N; ++m) place.offset[m] = first * pass.step[m];
-  }
+  const uint32_t first = (block * kPassThreads + thread) * kPack;
+  const int left = pass.numel - static_cast<int>(first);
+  if (left <= 0) return;
+  const auto is_value = [&](int i) { return N > 1 && pass.form[i] == Form::kValue; };
   uint32_t raw[N][kPack / 2];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    const char* p = pass.in[i] + place.offset[i];
-    if (pass.form[i] == Form::kPacked) LoadPlain(p, left, raw[i]);
-    if (pass.form[i] == Form::kNumber) RepeatPlain(p, raw[i]);
+    if (!is_value(i)) LoadPlain(pass.in[i] + first * 2, left, raw[i]);
   }
   const bool upper = pass.plain == static_cast<uint32_t>(DType::kBFloat16);
   float x[N][kPack];
 #pragma unroll
   for (int i = 0; i < N; ++i) {
-    if (N == 1 || pass.form[i] != Form::kValue) {
+    if (!is_value(i)) {
       WidenPlain(upper, raw[i], x[i]);
     } else {
       float value;
@@ -235,7 +226,7 @@ OFL_HOST_DEVICE void RunPlain(const Pass<N>& pass, const Op& op, uint32_t block,
   }
   Computed<Op, float, N> y[kPack];
   ComputeForm<kHasNarrow<Op, float>>(op, x, y);
-  StorePlain(upper, pass.out + place.offset[N], left, y);
+  StorePlain(upper, pass.out + first * (sizeof(y[0]) == 1 ? 1 : 2), left, y);
 }
 
 #ifdef __CUDACC__

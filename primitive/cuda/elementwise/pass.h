@@ -90,7 +90,7 @@ struct Pass {
   uint32_t stored = 0;     // dtype of the output
   uint32_t narrow = 0;     // inputs are rounded to 16 bits, and results stored in them
   // A 16-bit float, or 0: all inputs are elements of it or kValue, and results elements of it or
-  // bool; units begin at boundaries and are whole, but for the last one where there is one row.
+  // bool; they follow each other from a boundary on.
   uint32_t plain = 0;
   // Whole units are float32 in memory, of all inputs and of the output, and computed as they are.
   uint32_t single = 0;

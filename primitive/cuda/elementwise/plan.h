@@ -239,8 +239,8 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
   p.narrow = narrow(types.common) && narrow(types.out);
   bool alike = narrow(types.common) && (types.out == types.common || types.out == DType::kBool);
   for (int i = 0; i < N; ++i) {
-    const bool same = p.form[i] != Form::kStepped && types.in[i] == types.common;
-    alike = alike && (same || p.form[i] == Form::kValue);
+    const bool packed = p.form[i] == Form::kPacked && types.in[i] == types.common;
+    alike = alike && (packed || p.form[i] == Form::kValue);
   }
   if (!internal::DivideIntoUnits<N>(p, g, bytes, pack)) {
     const int across = internal::FindAcross<N>(p, g);
@@ -250,8 +250,7 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
       internal::DivideIntoElements<N>(p, g, bytes, pack);
     }
   }
-  const bool whole = p.past == 0 && (g.ndim <= 1 || p.length % pack == 0);
-  const bool plain = alike && p.walk == Walk::kUnits && whole;
+  const bool plain = alike && p.walk == Walk::kUnits && g.ndim <= 1 && p.past == 0;
   p.plain = plain ? static_cast<uint32_t>(types.common) : 0;
   bool single = p.halved != 0 && types.common == DType::kFloat32 && types.out == DType::kFloat32;
   for (int i = 0; i < N; ++i) {
