@@ -23,7 +23,7 @@ def reductions_in_chunks(x):
 def test_reductions_in_chunks_on_two_streams_and_in_a_graph():
     needs_gpu()
     x = flow.randn(40000, 48, device="cuda")
-    want = [y.numpy() for y in reductions_in_chunks(x)]
+    want = [y.cpu().numpy() for y in reductions_in_chunks(x)]
     sides = [flow.cuda.Stream(), flow.cuda.Stream()]
     graph = flow.cuda.CUDAGraph()
     with flow.cuda.graph(graph):
@@ -39,7 +39,7 @@ def test_reductions_in_chunks_on_two_streams_and_in_a_graph():
     flow.cuda.synchronize()
     for ys in [*found, captured]:
         for y, expected in zip(ys, want, strict=True):
-            np.testing.assert_array_equal(y.numpy(), expected)
+            np.testing.assert_array_equal(y.cpu().numpy(), expected)
 
 
 @pytest.mark.cuda
