@@ -79,11 +79,16 @@ constexpr size_t kBuffer = (size_t{128} << 20) + 4096;
 std::atomic<int> users{0};
 // Buffers that OpenBLAS's own threads hold, and all that it has mapped, at least.
 std::atomic<int> held{1}, mapped{0};
+// Of `users`, this thread's and its team's.
+thread_local int own = 0;
+// Whether a thread maps buffers just now.
+std::atomic<bool> maps{false};
 
 // Has OpenBLAS map `need` buffers, or as many as there is room for under the limit of address space
 // (ulimit -v). They are taken all at once, and given back: what is mapped now cannot be missing
 // later. `threads` that start, and as many that still end, keep the room for their stacks, and who
-// takes no turns keeps some.
+// takes no turns keeps some. So does each other call in flight, which may begin meanwhile, find no
+// buffer free, and map one more.
 void MapBuffers(int need, int threads) {
   const TakingRoom alone;
   void* taken[kMaxThreads];
@@ -91,9 +96,11 @@ void MapBuffers(int need, int threads) {
   const size_t stacks = 2 * StackBytes();
   const size_t others = mapped.load() == 0 ? kArena : kRoomForOthers;  // little for the first one
   const int most = mapped.load() < need ? std::min(need - held.load(), kMaxThreads) : 0;
+  maps = true;  // before `users` is read: who is not counted there waits
   while (count < most) {
-    const int with_buffer = std::min(threads - 1, count);
-    if (!HasRoom(kBuffer + static_cast<size_t>(with_buffer) * stacks + others)) break;
+    const auto with_buffer = static_cast<size_t>(std::min(threads - 1, count));
+    const auto beside = static_cast<size_t>(std::max(0, users.load() - own));
+    if (!HasRoom((1 + beside) * kBuffer + with_buffer * stacks + others)) break;
     void* buffer = blas_memory_alloc(0);
     if (!buffer) break;
     taken[count++] = buffer;
@@ -101,11 +108,13 @@ void MapBuffers(int need, int threads) {
   for (int i = 0; i < count; ++i) blas_memory_free(taken[i]);
   const int found = count + held.load();
   if (count > 0 && found > mapped.load()) mapped = found;
+  maps = false;
 }
 
 // How many of `more` buffers there are beside `others` that are in use. The first one is mapped
 // even where there is no limit yet, so that small products need not ask for it.
 int BuffersBeside(int others, int more) {
+  while (maps.load()) usleep(50);
   if (mapped.load() >= others + more) return more;
   if (!blas_memory_alloc || !blas_memory_free) return more;
   if (more > 1 && !AddressSpaceIsLimited()) return more;
@@ -115,7 +124,6 @@ int BuffersBeside(int others, int more) {
 
 std::atomic<bool> ended{false};
 thread_local bool ends_here = false;
-thread_local int own = 0;  // of `users`, this thread's and its team's
 
 // Gives how many there were.
 int AddUsers(int n) {
@@ -133,7 +141,7 @@ void End() {
 
 BlasUse::BlasUse() {
   static const bool watched = [] {
-    pthread_atfork(nullptr, nullptr, [] { users = 0; });  // a child has none of the threads
+    pthread_atfork(nullptr, nullptr, [] { users = 0, maps = false; });  // a child has no threads
     return std::atexit(&End) == 0;
   }();
   static_cast<void>(watched);
