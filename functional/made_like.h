@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <utility>
-
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/global.h"
 
