@@ -66,16 +66,17 @@ def buckets_of(params: Sequence[Tensor], capacity: float) -> list[Bucket]:
 class _AllReduce:
     """One bucket on its way: every rank gets the mean, in ``.grad``.
 
-    Gradients of several parameters are copied into one block, with the flags behind them. That of
-    one parameter is reduced where it lies, with its flag beside it.
+    Gradients are reduced where they lie, with the flags beside them, where one launch takes many
+    blocks, as on CUDA, or where there is only one. Else they are copied into one block, with the
+    flags behind them.
     """
 
     def __init__(self, bucket: Bucket, _: Group) -> None:
         self._params = bucket.params
         self._missing = [i for i, p in enumerate(bucket.params) if p.grad is None]
         self._flags = bucket.flags()
-        if len(bucket.params) == 1:
-            self._parts = [_one_gradient(bucket.params[0])]
+        if len(bucket.params) == 1 or bucket.device.type == "cuda":
+            self._parts = [_own_gradient(p) for p in bucket.params]
             self._blocks = [*self._parts, self._flags]
         else:
             flat = _C.cat([*bucket.gradients(), self._flags])
@@ -101,7 +102,7 @@ class _AllReduce:
                     self._params[i].grad = self._parts[i]
 
 
-def _one_gradient(p: Tensor) -> Tensor:
+def _own_gradient(p: Tensor) -> Tensor:
     """The gradient of a parameter, dense, in memory that nobody else looks at."""
     if p.grad is None:
         return _C.zeros(p.shape, dtype=p.dtype, device=p.device)
