@@ -173,9 +173,6 @@ StatusOr<Tensor> Softmin(const Tensor& x, std::optional<int64_t> dim, std::optio
   return Named("softmin", false, std::move(y));
 }
 
-namespace {
-
-StatusOr<Tensor> ReluOf(const Tensor& x, bool inplace) { return inplace ? ReluInto(x) : Relu(x); }
 StatusOr<Tensor> HardtanhInto(const Tensor& x, Scalar min, Scalar max) {
   return Hardtanh(x, min, max, true);
 }
@@ -187,10 +184,6 @@ StatusOr<Tensor> ThresholdInto(const Tensor& x, Scalar threshold, Scalar value) 
   return Threshold(x, threshold, value, true);
 }
 
-}  // namespace
-
-OFL_REGISTER_FUNCTION("relu(Tensor input, bool inplace=False) -> Tensor", ReluOf, kMethod,
-                      "max(x, 0) of each element; NaN stays NaN.");
 OFL_REGISTER_FUNCTION("relu_(Tensor(a!) input) -> Tensor", ReluInto, kMethod,
                       "max(x, 0) of each element, in place.");
 OFL_REGISTER_FUNCTION("relu6(Tensor input, bool inplace=False) -> Tensor", Relu6, kFunction,

@@ -54,6 +54,13 @@ OFL_API StatusOr<Tensor> Hardshrink(const Tensor& x, double lambd = 0.5);
 // OverflowError for a value that the dtype does not hold.
 OFL_API StatusOr<Tensor> Threshold(const Tensor& x, Scalar threshold, Scalar value,
                                    bool inplace = false);
+// The same into x, which they give.
+OFL_API StatusOr<Tensor> HardtanhInto(const Tensor& x, Scalar min = -1.0, Scalar max = 1.0);
+OFL_API StatusOr<Tensor> LeakyReluInto(const Tensor& x, double negative_slope = 0.01);
+OFL_API StatusOr<Tensor> EluInto(const Tensor& x, double alpha = 1);
+OFL_API StatusOr<Tensor> CeluInto(const Tensor& x, double alpha = 1);
+OFL_API StatusOr<Tensor> SeluInto(const Tensor& x);
+OFL_API StatusOr<Tensor> ThresholdInto(const Tensor& x, Scalar threshold, Scalar value);
 // Softmax of -x (functional/softmax.h).
 OFL_API StatusOr<Tensor> Softmin(const Tensor& x, std::optional<int64_t> dim = {},
                                  std::optional<DType> dtype = {});

@@ -57,13 +57,13 @@ StatusOr<TensorList> AdamFunction(absl::Span<const Tensor> params, absl::Span<co
 
 }  // namespace
 
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "adam_(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "
     "Tensor[] max_exp_avg_sqs, Tensor[] masters, Tensor[] steps, *, float lr=0.001, "
     "float beta1=0.9, float beta2=0.999, float eps=1e-08, float weight_decay=0.0, "
     "bool decoupled=False, bool maximize=False, int step=1, Tensor? lr_tensor=None, "
     "Tensor? grad_scale=None, Tensor? found_inf=None) -> Tensor[]",
-    AdamFunction, kFunction,
+    AdamFunction, AdamStep, kFunction,
     "A step of Adam, of AdamW where decoupled, on all parameters at once; optim.AdamW calls it. "
     "The lists have one length; the last three may be empty.");
 

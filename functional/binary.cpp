@@ -350,22 +350,32 @@ StatusOr<Tensor> ScaledInto(const Tensor& self, const Operand& b, Scalar alpha) 
   }
   return AddTimesInto(kName.text, self, std::get<Tensor>(b), alpha, kSign);
 }
-constexpr auto ScaledAdd = &Scaled<Add, 1, "add">;
-constexpr auto ScaledSub = &Scaled<Sub, -1, "sub">;
-constexpr auto ScaledAddInto = &ScaledInto<AddInto, 1, "add_">;
-constexpr auto ScaledSubInto = &ScaledInto<SubInto, -1, "sub_">;
-// other - alpha * input.
-StatusOr<Tensor> ReversedSub(const Tensor& x, const Operand& other, Scalar alpha) {
-  StatusOr<Tensor> y = ScaledSub(other, x, alpha);
-  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("rsub", y.status()));
-}
 
 }  // namespace
 
-OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", ScaledAdd,
-                      kMethod, "input + alpha * other.");
-OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor", ScaledSub,
-                      kMethod, "input - alpha * other.");
+StatusOr<Tensor> Add(const Operand& a, const Operand& b, Scalar alpha) {
+  return Scaled<Add, 1, "add">(a, b, alpha);
+}
+StatusOr<Tensor> Sub(const Operand& a, const Operand& b, Scalar alpha) {
+  return Scaled<Sub, -1, "sub">(a, b, alpha);
+}
+StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other, Scalar alpha) {
+  return ScaledInto<AddInto, 1, "add_">(self, other, alpha);
+}
+StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other, Scalar alpha) {
+  return ScaledInto<SubInto, -1, "sub_">(self, other, alpha);
+}
+StatusOr<Tensor> Rsub(const Tensor& x, const Operand& other, Scalar alpha) {
+  StatusOr<Tensor> y = Sub(other, x, alpha);
+  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("rsub", y.status()));
+}
+
+OFL_REGISTER_FUNCTION("add(Operand input, Operand other, *, Scalar alpha=1) -> Tensor",
+                      (Overload<const Operand&, const Operand&, Scalar>(Add)), kMethod,
+                      "input + alpha * other.");
+OFL_REGISTER_FUNCTION("sub(Operand input, Operand other, *, Scalar alpha=1) -> Tensor",
+                      (Overload<const Operand&, const Operand&, Scalar>(Sub)), kMethod,
+                      "input - alpha * other.");
 OFL_REGISTER_OLDER_ORDER("add", "input, alpha, other");
 OFL_REGISTER_OLDER_ORDER("sub", "input, alpha, other");
 OFL_REGISTER_FUNCTION("mul(Operand input, Operand other) -> Tensor", Mul, kMethod,
@@ -385,14 +395,16 @@ OFL_REGISTER_FUNCTION("bitwise_or(Operand input, Operand other) -> Tensor", Bitw
 OFL_REGISTER_FUNCTION("bitwise_xor(Operand input, Operand other) -> Tensor", BitwiseXor, kMethod,
                       "The bits that differ; of bool, whether exactly one holds.");
 OFL_REGISTER_FUNCTION("add_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
-                      ScaledAddInto, kMethodOnly, "self += alpha * other, in place.");
+                      (Overload<const Tensor&, const Operand&, Scalar>(AddInto)), kMethodOnly,
+                      "self += alpha * other, in place.");
 OFL_REGISTER_FUNCTION("sub_(Tensor(a!) self, Operand other, *, Scalar alpha=1) -> Tensor",
-                      ScaledSubInto, kMethodOnly, "self -= alpha * other, in place.");
+                      (Overload<const Tensor&, const Operand&, Scalar>(SubInto)), kMethodOnly,
+                      "self -= alpha * other, in place.");
 OFL_REGISTER_OLDER_ORDER("add_", "self, alpha, other");
 OFL_REGISTER_OLDER_ORDER("sub_", "self, alpha, other");
 OFL_REGISTER_FUNCTION("mul_(Tensor(a!) self, Operand other) -> Tensor", MulInto, kMethodOnly,
                       "self *= other, in place.");
-OFL_REGISTER_FUNCTION("rsub(Tensor input, Operand other, *, Scalar alpha=1) -> Tensor", ReversedSub,
+OFL_REGISTER_FUNCTION("rsub(Tensor input, Operand other, *, Scalar alpha=1) -> Tensor", Rsub,
                       kFunction, "other - alpha * input.");
 
 }  // namespace oneflow_lite::functional

@@ -47,10 +47,18 @@ OFL_API StatusOr<Tensor> Ge(const Operand& a, const Operand& b);
 // Whether both have the same shape and the same elements; reading it waits for the device.
 OFL_API StatusOr<bool> Equal(const Tensor& x, const Tensor& other);
 
+// a + alpha b and a - alpha b; DTypeError for a fraction as alpha of integers. Rsub: other - alpha
+// x.
+OFL_API StatusOr<Tensor> Add(const Operand& a, const Operand& b, Scalar alpha);
+OFL_API StatusOr<Tensor> Sub(const Operand& a, const Operand& b, Scalar alpha);
+OFL_API StatusOr<Tensor> Rsub(const Tensor& x, const Operand& other, Scalar alpha = 1);
+
 // In place: self keeps its shape and dtype (ShapeError, DTypeError where that cannot be) and is
 // returned.
 OFL_API StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> AddInto(const Tensor& self, const Operand& other, Scalar alpha);
+OFL_API StatusOr<Tensor> SubInto(const Tensor& self, const Operand& other, Scalar alpha);
 OFL_API StatusOr<Tensor> MulInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other);
 

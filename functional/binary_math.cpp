@@ -150,24 +150,67 @@ Status BadRounding(const char* name, const std::string& given) {
   return BadValue(name, "rounding_mode", absl::StrCat("\"", given, "\""),
                   "None, \"floor\" or \"trunc\"");
 }
-StatusOr<Tensor> Divided(const Operand& a, const Operand& b,
-                         const std::optional<std::string>& rounding) {
-  if (!rounding) return Div(a, b);
-  if (*rounding != "floor" && *rounding != "trunc") return BadRounding("div", *rounding);
-  StatusOr<Tensor> y = *rounding == "floor" ? FloorDivide(a, b) : TruncDivide(a, b);
-  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("div", y.status()));
-}
-StatusOr<Tensor> DividedInto(const Tensor& self, const Operand& other,
-                             const std::optional<std::string>& rounding) {
-  if (!rounding) return DivInto(self, other);
-  if (*rounding != "floor" && *rounding != "trunc") return BadRounding("div_", *rounding);
-  StatusOr<Tensor> y =
-      *rounding == "floor" ? FloorDivideInto(self, other) : Into<"trunc_divide_">(self, other);
-  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("div_", y.status()));
-}
 
 }  // namespace
 
+StatusOr<Tensor> Div(const Operand& a, const Operand& b,
+                     const std::optional<std::string>& rounding_mode) {
+  if (!rounding_mode) return Div(a, b);
+  const bool down = *rounding_mode == "floor";
+  if (!down && *rounding_mode != "trunc") return BadRounding("div", *rounding_mode);
+  StatusOr<Tensor> y = down ? FloorDivide(a, b) : TruncDivide(a, b);
+  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("div", y.status()));
+}
+StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other,
+                         const std::optional<std::string>& rounding_mode) {
+  if (!rounding_mode) return DivInto(self, other);
+  const bool down = *rounding_mode == "floor";
+  if (!down && *rounding_mode != "trunc") return BadRounding("div_", *rounding_mode);
+  StatusOr<Tensor> y = down ? FloorDivideInto(self, other) : TruncDivideInto(self, other);
+  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed("div_", y.status()));
+}
+StatusOr<Tensor> FmodInto(const Tensor& self, const Operand& other) {
+  return Into<"fmod_">(self, other);
+}
+StatusOr<Tensor> TruncDivideInto(const Tensor& self, const Operand& other) {
+  return Into<"trunc_divide_">(self, other);
+}
+StatusOr<Tensor> GcdInto(const Tensor& self, const Operand& other) {
+  return Into<"gcd_">(self, other);
+}
+StatusOr<Tensor> LcmInto(const Tensor& self, const Operand& other) {
+  return Into<"lcm_">(self, other);
+}
+StatusOr<Tensor> HypotInto(const Tensor& self, const Operand& other) {
+  return Into<"hypot_", true>(self, other);
+}
+StatusOr<Tensor> Atan2Into(const Tensor& self, const Operand& other) {
+  return Into<"atan2_", true>(self, other);
+}
+StatusOr<Tensor> XLogYInto(const Tensor& self, const Operand& other) {
+  return Into<"xlogy_", true>(self, other);
+}
+StatusOr<Tensor> CopySignInto(const Tensor& self, const Operand& other) {
+  return Into<"copysign_", true>(self, other);
+}
+StatusOr<Tensor> NextAfterInto(const Tensor& self, const Operand& other) {
+  return Into<"nextafter_">(self, other);
+}
+StatusOr<Tensor> LdexpInto(const Tensor& self, const Operand& other) {
+  return Into<"ldexp_", true>(self, other);
+}
+StatusOr<Tensor> HeavisideInto(const Tensor& self, const Operand& at_0) {
+  return Into<"heaviside_">(self, at_0);
+}
+StatusOr<Tensor> LogicalAndInto(const Tensor& self, const Operand& other) {
+  return Stored<"logical_and_", LogicalAnd>(self, other);
+}
+StatusOr<Tensor> LogicalOrInto(const Tensor& self, const Operand& other) {
+  return Stored<"logical_or_", LogicalOr>(self, other);
+}
+StatusOr<Tensor> LogicalXorInto(const Tensor& self, const Operand& other) {
+  return Stored<"logical_xor_", LogicalXor>(self, other);
+}
 StatusOr<Tensor> RemainderInto(const Tensor& self, const Operand& other) {
   return Into<"remainder_">(self, other);
 }
@@ -204,10 +247,13 @@ StatusOr<Tensor> PowInto(const Tensor& self, const Operand& exponent) {
 }
 
 OFL_REGISTER_FUNCTION(
-    "div(Operand input, Operand other, *, str? rounding_mode=None) -> Tensor", Divided, kMethod,
+    "div(Operand input, Operand other, *, str? rounding_mode=None) -> Tensor",
+    (Overload<const Operand&, const Operand&, const std::optional<std::string>&>(Div)), kMethod,
     "input / other, integers as float32; rounding_mode 'floor' rounds it down, 'trunc' towards 0.");
-OFL_REGISTER_FUNCTION("div_(Tensor(a!) self, Operand other, *, str? rounding_mode=None) -> Tensor",
-                      DividedInto, kMethodOnly, "self /= other, in place; rounded as by div.");
+OFL_REGISTER_FUNCTION(
+    "div_(Tensor(a!) self, Operand other, *, str? rounding_mode=None) -> Tensor",
+    (Overload<const Tensor&, const Operand&, const std::optional<std::string>&>(DivInto)),
+    kMethodOnly, "self /= other, in place; rounded as by div.");
 OFL_REGISTER_FUNCTION(
     "fmod(Operand input, Operand other) -> Tensor", Fmod, kMethod,
     "What a division rounded towards 0 leaves of input: it has the sign of input.");
@@ -256,33 +302,33 @@ OFL_REGISTER_FUNCTION("fmin(Operand input, Operand other) -> Tensor", Fmin, kMet
                       "The smaller of two, of a number and NaN the number.");
 OFL_REGISTER_FUNCTION("float_power(Operand input, Operand exponent) -> Tensor", FloatPower, kMethod,
                       "input to the power of exponent, in float64.");
-OFL_REGISTER_FUNCTION("fmod_(Tensor(a!) self, Operand other) -> Tensor", Into<"fmod_">, kMethodOnly,
+OFL_REGISTER_FUNCTION("fmod_(Tensor(a!) self, Operand other) -> Tensor", FmodInto, kMethodOnly,
                       "As fmod, in place.");
 OFL_REGISTER_FUNCTION("remainder_(Tensor(a!) self, Operand other) -> Tensor", RemainderInto,
                       kMethodOnly, "As remainder, in place.");
 OFL_REGISTER_FUNCTION("floor_divide_(Tensor(a!) self, Operand other) -> Tensor", FloorDivideInto,
                       kMethodOnly, "As floor_divide, in place.");
-OFL_REGISTER_FUNCTION("gcd_(Tensor(a!) self, Operand other) -> Tensor", Into<"gcd_">, kMethodOnly,
+OFL_REGISTER_FUNCTION("gcd_(Tensor(a!) self, Operand other) -> Tensor", GcdInto, kMethodOnly,
                       "As gcd, in place.");
-OFL_REGISTER_FUNCTION("lcm_(Tensor(a!) self, Operand other) -> Tensor", Into<"lcm_">, kMethodOnly,
+OFL_REGISTER_FUNCTION("lcm_(Tensor(a!) self, Operand other) -> Tensor", LcmInto, kMethodOnly,
                       "As lcm, in place.");
 OFL_REGISTER_FUNCTION("bitwise_left_shift_(Tensor(a!) self, Operand other) -> Tensor",
                       LeftShiftInto, kMethodOnly, "As bitwise_left_shift, in place.");
 OFL_REGISTER_FUNCTION("bitwise_right_shift_(Tensor(a!) self, Operand other) -> Tensor",
                       RightShiftInto, kMethodOnly, "As bitwise_right_shift, in place.");
-OFL_REGISTER_FUNCTION("hypot_(Tensor(a!) self, Operand other) -> Tensor", (Into<"hypot_", true>),
-                      kMethodOnly, "As hypot, in place.");
-OFL_REGISTER_FUNCTION("atan2_(Tensor(a!) self, Operand other) -> Tensor", (Into<"atan2_", true>),
-                      kMethodOnly, "As atan2, in place.");
-OFL_REGISTER_FUNCTION("xlogy_(Tensor(a!) self, Operand other) -> Tensor", (Into<"xlogy_", true>),
-                      kMethodOnly, "As xlogy, in place.");
-OFL_REGISTER_FUNCTION("copysign_(Tensor(a!) self, Operand other) -> Tensor",
-                      (Into<"copysign_", true>), kMethodOnly, "As copysign, in place.");
-OFL_REGISTER_FUNCTION("nextafter_(Tensor(a!) self, Operand other) -> Tensor", Into<"nextafter_">,
+OFL_REGISTER_FUNCTION("hypot_(Tensor(a!) self, Operand other) -> Tensor", HypotInto, kMethodOnly,
+                      "As hypot, in place.");
+OFL_REGISTER_FUNCTION("atan2_(Tensor(a!) self, Operand other) -> Tensor", Atan2Into, kMethodOnly,
+                      "As atan2, in place.");
+OFL_REGISTER_FUNCTION("xlogy_(Tensor(a!) self, Operand other) -> Tensor", XLogYInto, kMethodOnly,
+                      "As xlogy, in place.");
+OFL_REGISTER_FUNCTION("copysign_(Tensor(a!) self, Operand other) -> Tensor", CopySignInto,
+                      kMethodOnly, "As copysign, in place.");
+OFL_REGISTER_FUNCTION("nextafter_(Tensor(a!) self, Operand other) -> Tensor", NextAfterInto,
                       kMethodOnly, "As nextafter, in place.");
-OFL_REGISTER_FUNCTION("ldexp_(Tensor(a!) self, Operand other) -> Tensor", (Into<"ldexp_", true>),
-                      kMethodOnly, "As ldexp, in place.");
-OFL_REGISTER_FUNCTION("heaviside_(Tensor(a!) self, Operand values) -> Tensor", Into<"heaviside_">,
+OFL_REGISTER_FUNCTION("ldexp_(Tensor(a!) self, Operand other) -> Tensor", LdexpInto, kMethodOnly,
+                      "As ldexp, in place.");
+OFL_REGISTER_FUNCTION("heaviside_(Tensor(a!) self, Operand values) -> Tensor", HeavisideInto,
                       kMethodOnly, "As heaviside, in place.");
 OFL_REGISTER_FUNCTION("bitwise_and_(Tensor(a!) self, Operand other) -> Tensor", BitwiseAndInto,
                       kMethodOnly, "As bitwise_and, in place.");
@@ -292,14 +338,12 @@ OFL_REGISTER_FUNCTION("bitwise_xor_(Tensor(a!) self, Operand other) -> Tensor", 
                       kMethodOnly, "As bitwise_xor, in place.");
 OFL_REGISTER_FUNCTION("pow_(Tensor(a!) self, Operand exponent) -> Tensor", PowInto, kMethodOnly,
                       "As pow, in place.");
-OFL_REGISTER_FUNCTION("logical_and_(Tensor(a!) self, Operand other) -> Tensor",
-                      (Stored<"logical_and_", LogicalAnd>), kMethodOnly,
-                      "As logical_and, in place.");
-OFL_REGISTER_FUNCTION("logical_or_(Tensor(a!) self, Operand other) -> Tensor",
-                      (Stored<"logical_or_", LogicalOr>), kMethodOnly, "As logical_or, in place.");
-OFL_REGISTER_FUNCTION("logical_xor_(Tensor(a!) self, Operand other) -> Tensor",
-                      (Stored<"logical_xor_", LogicalXor>), kMethodOnly,
-                      "As logical_xor, in place.");
+OFL_REGISTER_FUNCTION("logical_and_(Tensor(a!) self, Operand other) -> Tensor", LogicalAndInto,
+                      kMethodOnly, "As logical_and, in place.");
+OFL_REGISTER_FUNCTION("logical_or_(Tensor(a!) self, Operand other) -> Tensor", LogicalOrInto,
+                      kMethodOnly, "As logical_or, in place.");
+OFL_REGISTER_FUNCTION("logical_xor_(Tensor(a!) self, Operand other) -> Tensor", LogicalXorInto,
+                      kMethodOnly, "As logical_xor, in place.");
 OFL_REGISTER_ALIAS("arctan2", "atan2");
 OFL_REGISTER_ALIAS("arctan2_", "atan2_");
 OFL_REGISTER_ALIAS("divide", "div");

@@ -7,6 +7,9 @@
 //   OFL_ASSIGN_OR_RETURN(Tensor angle, functional::Atan2(y, x));
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "oneflow_lite/framework/function.h"
 
 namespace oneflow_lite::functional {
@@ -17,6 +20,10 @@ OFL_API StatusOr<Tensor> Fmod(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Remainder(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> FloorDivide(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> TruncDivide(const Operand& a, const Operand& b);
+
+// Div with a rounded quotient: rounding_mode is "floor", "trunc" or none (ValueError for another).
+OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b,
+                             const std::optional<std::string>& rounding_mode);
 
 // Of integers. Shifts by fewer than 0 places, or more than there are, leave 0, or the sign.
 OFL_API StatusOr<Tensor> Gcd(const Operand& a, const Operand& b);
@@ -48,8 +55,25 @@ OFL_API StatusOr<Tensor> Heaviside(const Operand& x, const Operand& at_0);  // o
 OFL_API StatusOr<Tensor> FloatPower(const Operand& a, const Operand& b);
 
 // In place, as AddInto.
+OFL_API StatusOr<Tensor> DivInto(const Tensor& self, const Operand& other,
+                                 const std::optional<std::string>& rounding_mode);
+OFL_API StatusOr<Tensor> FmodInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> RemainderInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> FloorDivideInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> TruncDivideInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> GcdInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> LcmInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> HypotInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> Atan2Into(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> XLogYInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> CopySignInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> NextAfterInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> LdexpInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> HeavisideInto(const Tensor& self, const Operand& at_0);
+// 0 and 1 in self's dtype.
+OFL_API StatusOr<Tensor> LogicalAndInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> LogicalOrInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> LogicalXorInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> PowInto(const Tensor& self, const Operand& exponent);
 OFL_API StatusOr<Tensor> BitwiseAndInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> BitwiseOrInto(const Tensor& self, const Operand& other);

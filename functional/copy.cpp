@@ -89,12 +89,10 @@ StatusOr<Tensor> CopyInto(const Tensor& self, const Tensor& src) {
   return Call(op, {self, from});
 }
 
-namespace {
-StatusOr<Tensor> TypeAs(const Tensor& self, const Tensor& other) {
+StatusOr<Tensor> TypeAs(const Tensor& x, const Tensor& other) {
   if (!other.defined()) return NotDefined("type_as", "other");
-  return Cast(self, other.dtype());
+  return Cast(x, other.dtype());
 }
-}  // namespace
 
 OFL_REGISTER_FUNCTION("contiguous(Tensor self) -> Tensor", Contiguous, kMethodOnly,
                       "The tensor itself where contiguous, else a contiguous copy.");

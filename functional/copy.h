@@ -20,6 +20,8 @@ OFL_API StatusOr<Tensor> Detach(const Tensor& x);
 // x on a device and in a dtype; x itself where nothing changes, unless copy.
 OFL_API StatusOr<Tensor> To(const Tensor& x, std::optional<Device> device,
                             std::optional<DType> dtype, bool copy = false);
+// x in the dtype of another tensor; x itself where it has it.
+OFL_API StatusOr<Tensor> TypeAs(const Tensor& x, const Tensor& other);
 // self = src, broadcast and cast, in place; src may be on another device. Returns self.
 OFL_API StatusOr<Tensor> CopyInto(const Tensor& self, const Tensor& src);
 

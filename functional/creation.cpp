@@ -124,33 +124,26 @@ StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<S
       requires_grad);
 }
 
-StatusOr<Tensor> FillInto(const Tensor& self, Scalar value) {
+StatusOr<Tensor> FillInto(const Tensor& self, const Operand& value) {
   static const OpExpr& op = OpBuilder("fill_").Input("self").Output("out").Attr("value").Get();
-  OFL_RETURN_IF_ERROR(CheckFits("fill_", value, self.dtype()));
-  return Call(op, {self}, {value});
-}
-
-StatusOr<Tensor> ZeroInto(const Tensor& self) { return FillInto(self, Scalar(0)); }
-
-namespace {
-
-// A tensor of 0 dims gets the gradient that flows to what it fills.
-StatusOr<Tensor> FillWith(const Tensor& self, const Operand& value) {
-  if (const Scalar* number = std::get_if<Scalar>(&value)) return FillInto(self, *number);
+  if (const Scalar* number = std::get_if<Scalar>(&value)) {
+    OFL_RETURN_IF_ERROR(CheckFits("fill_", *number, self.dtype()));
+    return Call(op, {self}, {*number});
+  }
   const Tensor& t = std::get<Tensor>(value);
   if (t.ndim() == 0) return CopyInto(self, t);
   return Error(ErrorKind::kShape, "fill_(): value has shape ", t.shape().ToString(),
                ", but must have 0 dims");
 }
 
-StatusOr<Tensor> Filled(const Tensor& x, const Operand& value) {
+StatusOr<Tensor> ZeroInto(const Tensor& self) { return FillInto(self, Scalar(0)); }
+
+StatusOr<Tensor> Fill(const Tensor& x, const Operand& value) {
   if (!x.defined()) return NotDefined("fill", "input");
   OFL_ASSIGN_OR_RETURN(const Tensor y, Empty(x.shape(), x.dtype(), x.device()));
-  StatusOr<Tensor> filled = FillWith(y, value);
+  StatusOr<Tensor> filled = FillInto(y, value);
   return filled.ok() ? filled : Renamed("fill", filled.status());
 }
-
-}  // namespace
 
 StatusOr<Tensor> EmptyLike(const Tensor& x, std::optional<DType> dtype,
                            std::optional<Device> device, bool requires_grad) {
@@ -202,9 +195,9 @@ OFL_REGISTER_FUNCTION("ones_like(Tensor input, *, " OFL_OPTIONS, OnesLike, kFunc
 OFL_REGISTER_FUNCTION("full_like(Tensor input, Scalar fill_value, *, " OFL_OPTIONS, FullLike,
                       kFunction, "A number in input's shape, dtype and device.");
 #undef OFL_OPTIONS
-OFL_REGISTER_FUNCTION("fill(Tensor input, Operand value) -> Tensor", Filled, kFunction,
+OFL_REGISTER_FUNCTION("fill(Tensor input, Operand value) -> Tensor", Fill, kFunction,
                       "A number, or a tensor of 0 dims, in the input's shape and dtype.");
-OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Operand value) -> Tensor", FillWith, kMethodOnly,
+OFL_REGISTER_FUNCTION("fill_(Tensor(a!) self, Operand value) -> Tensor", FillInto, kMethodOnly,
                       "Overwrites every element with a number, or with a tensor of 0 dims.");
 OFL_REGISTER_FUNCTION("zero_(Tensor(a!) self) -> Tensor", ZeroInto, kMethodOnly,
                       "Overwrites every element with zero.");

@@ -10,6 +10,7 @@
 #include "oneflow_lite/core/generator.h"
 #include "oneflow_lite/core/scalar.h"
 #include "oneflow_lite/core/tensor.h"
+#include "oneflow_lite/framework/function.h"
 
 namespace oneflow_lite::functional {
 
@@ -52,12 +53,16 @@ OFL_API StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype = 
                                   std::optional<Device> device = {}, bool requires_grad = false);
 OFL_API StatusOr<Tensor> RandnLike(const Tensor& x, std::optional<DType> dtype = {},
                                    std::optional<Device> device = {}, bool requires_grad = false);
+// x's shape, dtype and device filled as FillInto fills.
+OFL_API StatusOr<Tensor> Fill(const Tensor& x, const Operand& value);
 // The generator's 32-bit integers themselves, as int64: the same on every device.
 OFL_API StatusOr<Tensor> RandomBits(SizeList size, Ref<Generator> generator = {},
                                     std::optional<Device> device = {});
 
-// self = value, in place. Returns self. OverflowError where the dtype does not hold the number.
-OFL_API StatusOr<Tensor> FillInto(const Tensor& self, Scalar value);
+// self = value, in place: a number, or a tensor of 0 dims, which gets the gradient that flows to
+// self (ShapeError for more dims). Returns self. OverflowError where the dtype does not hold the
+// number.
+OFL_API StatusOr<Tensor> FillInto(const Tensor& self, const Operand& value);
 OFL_API StatusOr<Tensor> ZeroInto(const Tensor& self);
 
 }  // namespace oneflow_lite::functional

@@ -42,6 +42,8 @@ Status CheckFloats(const char* name, const Tensor& self) {
   return UnsupportedDType(name, "self", self.dtype(), "one of " + ToString(kFloatingSet));
 }
 
+}  // namespace
+
 StatusOr<Tensor> CauchyInto(const Tensor& self, double median, double sigma,
                             Ref<Generator> generator) {
   constexpr char kName[] = "cauchy_";
@@ -56,7 +58,6 @@ StatusOr<Tensor> CauchyInto(const Tensor& self, double median, double sigma,
   });
 }
 
-// How many trials, each with probability p, it takes to the first success.
 StatusOr<Tensor> GeometricInto(const Tensor& self, double p, Ref<Generator> generator) {
   constexpr char kName[] = "geometric_";
   if (!(p > 0 && p < 1)) return BadValue(kName, "p", absl::StrCat(p), "in (0, 1)");
@@ -83,8 +84,6 @@ StatusOr<Tensor> LogNormalInto(const Tensor& self, double mean, double std,
   StatusOr<Tensor> stored = CopyInto(self, y);
   return stored.ok() ? stored : Renamed(kName, stored.status());
 }
-
-}  // namespace
 
 OFL_REGISTER_FUNCTION(
     "cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> "

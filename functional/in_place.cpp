@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// Methods that overwrite their tensor with the result of the function of their name, "exp_" with
-// that of "exp". They are methods of Tensor; in C++ a caller writes
-//
-//   OFL_RETURN_IF_ERROR(functional::CopyInto(x, *functional::Exp(x)).status());
+#include "functional/in_place.h"
+
 #include "functional/copy.h"
 #include "functional/operands.h"
 #include "oneflow_lite/core/error.h"
@@ -48,96 +45,146 @@ Value Boxed(const T& v) {
 
 // "exp_" of "exp": the method's name is the function's and an underscore.
 template <OpName kName, class... More>
-StatusOr<Tensor> Into(const Tensor& self, More... more) {
+StatusOr<Tensor> Into(const Tensor& self, const More&... more) {
   static const StatusOr<const FunctionSchema*> function = FindFunction(kName.text);
   static const std::string name = std::string(kName.text) + "_";
   OFL_RETURN_IF_ERROR(function.status());
   return Overwrite(name.c_str(), **function, self, {Value(), Boxed(more)...});
 }
 
-using Int = int64_t;
-using MaybeFloat = std::optional<double>;
-using MaybeDType = std::optional<DType>;
+}  // namespace
 
-#define OFL_INTO(name)                                                                \
-  OFL_REGISTER_FUNCTION(name "_(Tensor(a!) self) -> Tensor", Into<name>, kMethodOnly, \
-                        "Overwrites the tensor with the result of " name ".")
-#define OFL_INTO_WITH(name, arguments, ...)                                 \
-  OFL_REGISTER_FUNCTION(name "_(Tensor(a!) self, " arguments ") -> Tensor", \
-                        (&Into<name, __VA_ARGS__>), kMethodOnly,            \
+// ExpInto(self), and its method "exp_"; with more arguments, the text of them, their types and
+// names in the order of the call.
+#define OFL_INTO(Function, name)                                                    \
+  StatusOr<Tensor> Function(const Tensor& self) { return Into<name>(self); }        \
+  OFL_REGISTER_FUNCTION(name "_(Tensor(a!) self) -> Tensor", Function, kMethodOnly, \
                         "Overwrites the tensor with the result of " name ".")
 
-OFL_INTO("abs");
-OFL_INTO("absolute");
-OFL_INTO("acos");
-OFL_INTO("acosh");
-OFL_INTO("arccos");
-OFL_INTO("arccosh");
-OFL_INTO("arcsin");
-OFL_INTO("arcsinh");
-OFL_INTO("arctan");
-OFL_INTO("arctanh");
-OFL_INTO("asin");
-OFL_INTO("asinh");
-OFL_INTO("atan");
-OFL_INTO("atanh");
-OFL_INTO("bitwise_not");
-OFL_INTO("ceil");
-OFL_INTO("cos");
-OFL_INTO("cosh");
-OFL_INTO("deg2rad");
-OFL_INTO("digamma");
-OFL_INTO("erf");
-OFL_INTO("erfc");
-OFL_INTO("erfinv");
-OFL_INTO("exp");
-OFL_INTO("exp2");
-OFL_INTO("expm1");
-OFL_INTO("floor");
-OFL_INTO("frac");
-OFL_INTO("i0");
-OFL_INTO("lgamma");
-OFL_INTO("log");
-OFL_INTO("log10");
-OFL_INTO("log1p");
-OFL_INTO("log2");
-OFL_INTO("logical_not");
-OFL_INTO("neg");
-OFL_INTO("negative");
-OFL_INTO("rad2deg");
-OFL_INTO("reciprocal");
-OFL_INTO("rsqrt");
-OFL_INTO("sgn");
-OFL_INTO("sigmoid");
-OFL_INTO("sign");
-OFL_INTO("sin");
-OFL_INTO("sinc");
-OFL_INTO("sinh");
-OFL_INTO("sqrt");
-OFL_INTO("square");
-OFL_INTO("tan");
-OFL_INTO("tanh");
-OFL_INTO("trunc");
-OFL_INTO_WITH("round", "*, int decimals=0", Int);
-OFL_INTO_WITH("logit", "float? eps=None", MaybeFloat);
-OFL_INTO_WITH("nan_to_num", "float nan=0.0, float? posinf=None, float? neginf=None", double,
-              MaybeFloat, MaybeFloat);
-OFL_INTO_WITH("tril", "int diagonal=0", Int);
-OFL_INTO_WITH("triu", "int diagonal=0", Int);
-OFL_INTO_WITH("cumsum", "int dim, *, dtype? dtype=None", Int, MaybeDType);
-OFL_INTO_WITH("cumprod", "int dim, *, dtype? dtype=None", Int, MaybeDType);
-OFL_INTO_WITH("masked_scatter", "Tensor mask, Tensor source", Tensor, Tensor);
-OFL_INTO_WITH("masked_fill", "Tensor mask, Operand value", Tensor, Operand);
-OFL_INTO_WITH("addmm", "Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1", Tensor, Tensor,
-              Scalar, Scalar);
-OFL_INTO_WITH("baddbmm", "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", Tensor,
-              Tensor, Scalar, Scalar);
-OFL_INTO_WITH("addmv", "Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1", Tensor, Tensor,
-              Scalar, Scalar);
-OFL_INTO_WITH("addbmm", "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1", Tensor,
-              Tensor, Scalar, Scalar);
-OFL_INTO_WITH("addr", "Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1", Tensor, Tensor,
-              Scalar, Scalar);
+OFL_INTO(AbsInto, "abs");
+OFL_INTO(AcosInto, "acos");
+OFL_INTO(AcoshInto, "acosh");
+OFL_INTO(AsinInto, "asin");
+OFL_INTO(AsinhInto, "asinh");
+OFL_INTO(AtanInto, "atan");
+OFL_INTO(AtanhInto, "atanh");
+OFL_INTO(BitwiseNotInto, "bitwise_not");
+OFL_INTO(CeilInto, "ceil");
+OFL_INTO(CosInto, "cos");
+OFL_INTO(CoshInto, "cosh");
+OFL_INTO(Deg2radInto, "deg2rad");
+OFL_INTO(DigammaInto, "digamma");
+OFL_INTO(ErfInto, "erf");
+OFL_INTO(ErfcInto, "erfc");
+OFL_INTO(ErfinvInto, "erfinv");
+OFL_INTO(ExpInto, "exp");
+OFL_INTO(Exp2Into, "exp2");
+OFL_INTO(Expm1Into, "expm1");
+OFL_INTO(FloorInto, "floor");
+OFL_INTO(FracInto, "frac");
+OFL_INTO(I0Into, "i0");
+OFL_INTO(LgammaInto, "lgamma");
+OFL_INTO(LogInto, "log");
+OFL_INTO(Log10Into, "log10");
+OFL_INTO(Log1pInto, "log1p");
+OFL_INTO(Log2Into, "log2");
+OFL_INTO(LogicalNotInto, "logical_not");
+OFL_INTO(NegInto, "neg");
+OFL_INTO(Rad2degInto, "rad2deg");
+OFL_INTO(ReciprocalInto, "reciprocal");
+OFL_INTO(RsqrtInto, "rsqrt");
+OFL_INTO(SigmoidInto, "sigmoid");
+OFL_INTO(SignInto, "sign");
+OFL_INTO(SinInto, "sin");
+OFL_INTO(SincInto, "sinc");
+OFL_INTO(SinhInto, "sinh");
+OFL_INTO(SqrtInto, "sqrt");
+OFL_INTO(SquareInto, "square");
+OFL_INTO(TanInto, "tan");
+OFL_INTO(TanhInto, "tanh");
+OFL_INTO(TruncInto, "trunc");
+#undef OFL_INTO
+
+StatusOr<Tensor> RoundInto(const Tensor& self, int64_t decimals) {
+  return Into<"round">(self, decimals);
+}
+StatusOr<Tensor> LogitInto(const Tensor& self, std::optional<double> eps) {
+  return Into<"logit">(self, eps);
+}
+StatusOr<Tensor> NanToNumInto(const Tensor& self, double nan, std::optional<double> posinf,
+                              std::optional<double> neginf) {
+  return Into<"nan_to_num">(self, nan, posinf, neginf);
+}
+StatusOr<Tensor> TrilInto(const Tensor& self, int64_t diagonal) {
+  return Into<"tril">(self, diagonal);
+}
+StatusOr<Tensor> TriuInto(const Tensor& self, int64_t diagonal) {
+  return Into<"triu">(self, diagonal);
+}
+StatusOr<Tensor> CumSumInto(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  return Into<"cumsum">(self, dim, dtype);
+}
+StatusOr<Tensor> CumProdInto(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+  return Into<"cumprod">(self, dim, dtype);
+}
+StatusOr<Tensor> MaskedScatterInto(const Tensor& self, const Tensor& mask, const Tensor& source) {
+  return Into<"masked_scatter">(self, mask, source);
+}
+StatusOr<Tensor> MaskedFillInto(const Tensor& self, const Tensor& mask, const Operand& value) {
+  return Into<"masked_fill">(self, mask, value);
+}
+StatusOr<Tensor> AddmmInto(const Tensor& self, const Tensor& a, const Tensor& b, Scalar beta,
+                           Scalar alpha) {
+  return Into<"addmm">(self, a, b, beta, alpha);
+}
+StatusOr<Tensor> BaddbmmInto(const Tensor& self, const Tensor& a, const Tensor& b, Scalar beta,
+                             Scalar alpha) {
+  return Into<"baddbmm">(self, a, b, beta, alpha);
+}
+StatusOr<Tensor> AddmvInto(const Tensor& self, const Tensor& a, const Tensor& v, Scalar beta,
+                           Scalar alpha) {
+  return Into<"addmv">(self, a, v, beta, alpha);
+}
+StatusOr<Tensor> AddbmmInto(const Tensor& self, const Tensor& a, const Tensor& b, Scalar beta,
+                            Scalar alpha) {
+  return Into<"addbmm">(self, a, b, beta, alpha);
+}
+StatusOr<Tensor> AddrInto(const Tensor& self, const Tensor& u, const Tensor& v, Scalar beta,
+                          Scalar alpha) {
+  return Into<"addr">(self, u, v, beta, alpha);
+}
+
+#define OFL_METHOD_INTO(Function, name, arguments)                                                 \
+  OFL_REGISTER_FUNCTION(name "_(Tensor(a!) self, " arguments ") -> Tensor", Function, kMethodOnly, \
+                        "Overwrites the tensor with the result of " name ".")
+OFL_METHOD_INTO(RoundInto, "round", "*, int decimals=0");
+OFL_METHOD_INTO(LogitInto, "logit", "float? eps=None");
+OFL_METHOD_INTO(NanToNumInto, "nan_to_num",
+                "float nan=0.0, float? posinf=None, float? neginf=None");
+OFL_METHOD_INTO(TrilInto, "tril", "int diagonal=0");
+OFL_METHOD_INTO(TriuInto, "triu", "int diagonal=0");
+OFL_METHOD_INTO(CumSumInto, "cumsum", "int dim, *, dtype? dtype=None");
+OFL_METHOD_INTO(CumProdInto, "cumprod", "int dim, *, dtype? dtype=None");
+OFL_METHOD_INTO(MaskedScatterInto, "masked_scatter", "Tensor mask, Tensor source");
+OFL_METHOD_INTO(MaskedFillInto, "masked_fill", "Tensor mask, Operand value");
+OFL_METHOD_INTO(AddmmInto, "addmm", "Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1");
+OFL_METHOD_INTO(BaddbmmInto, "baddbmm",
+                "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1");
+OFL_METHOD_INTO(AddmvInto, "addmv", "Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1");
+OFL_METHOD_INTO(AddbmmInto, "addbmm",
+                "Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1");
+OFL_METHOD_INTO(AddrInto, "addr", "Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1");
+#undef OFL_METHOD_INTO
+
+OFL_REGISTER_ALIAS("absolute_", "abs_");
+OFL_REGISTER_ALIAS("arccos_", "acos_");
+OFL_REGISTER_ALIAS("arccosh_", "acosh_");
+OFL_REGISTER_ALIAS("arcsin_", "asin_");
+OFL_REGISTER_ALIAS("arcsinh_", "asinh_");
+OFL_REGISTER_ALIAS("arctan_", "atan_");
+OFL_REGISTER_ALIAS("arctanh_", "atanh_");
+OFL_REGISTER_ALIAS("negative_", "neg_");
+OFL_REGISTER_ALIAS("sgn_", "sign_");
 OFL_REGISTER_OLDER_ORDER("addmm_", "beta, self, alpha, mat1, mat2");
 OFL_REGISTER_OLDER_ORDER("addmm_", "beta, self, mat1, mat2");
 OFL_REGISTER_OLDER_ORDER("addmm_", "self, beta, alpha, mat1, mat2");
@@ -159,8 +206,4 @@ OFL_REGISTER_OLDER_ORDER("addr_", "beta, self, vec1, vec2");
 OFL_REGISTER_OLDER_ORDER("addr_", "self, beta, alpha, vec1, vec2");
 OFL_REGISTER_OLDER_ORDER("addr_", "self, beta, vec1, vec2");
 
-#undef OFL_INTO
-#undef OFL_INTO_WITH
-
-}  // namespace
 }  // namespace oneflow_lite::functional

@@ -16,11 +16,6 @@
 namespace oneflow_lite::functional {
 namespace {
 
-StatusOr<TensorList> InvExFunction(const Tensor& a, bool check) { return InvEx(a, check); }
-StatusOr<TensorList> SolveExFunction(const Tensor& a, const Tensor& b, bool left, bool check) {
-  return SolveEx(a, b, left, check);
-}
-
 // Tolerances that are numbers, as 0-dim tensors.
 StatusOr<Tensor> AsTensor(const std::optional<double>& value) {
   return value ? ToTensor("linalg", Scalar(*value), DType::kFloat64) : StatusOr<Tensor>(Tensor());
@@ -44,10 +39,6 @@ StatusOr<Tensor> Pinverse(const Tensor& a, double rcond) {
   return ByNumbers<Pinv>(a, {}, rcond, false);
 }
 
-StatusOr<TensorList> LstsqFunction(const Tensor& a, const Tensor& b, std::optional<double> rcond,
-                                   absl::string_view driver) {
-  return Lstsq(a, b, rcond, driver);
-}
 StatusOr<TensorList> LuFactorFunction(const Tensor& a, bool pivot) {
   if (!pivot) return BadValue("linalg.lu_factor", "pivot", "False", "True");
   return LuFactor(a);
@@ -67,15 +58,6 @@ StatusOr<TensorList> LuFunction(const Tensor& a, bool pivot) {
   return Lu(a);
 }
 
-StatusOr<Tensor> NamedMatrixNorm(const Tensor& a, absl::string_view ord,
-                                 absl::Span<const int64_t> dim, bool keepdim,
-                                 std::optional<DType> dtype) {
-  return MatrixNorm(a, ord, dim, keepdim, dtype);
-}
-StatusOr<Tensor> NumberedMatrixNorm(const Tensor& a, double ord, absl::Span<const int64_t> dim,
-                                    bool keepdim, std::optional<DType> dtype) {
-  return MatrixNorm(a, ord, dim, keepdim, dtype);
-}
 StatusOr<Tensor> NamedNorm(const Tensor& a, absl::string_view ord, std::optional<Dims> dim,
                            bool keepdim, std::optional<DType> dtype) {
   if (!dim && a.defined() && a.ndim() != 2) {
@@ -83,8 +65,6 @@ StatusOr<Tensor> NamedNorm(const Tensor& a, absl::string_view ord, std::optional
   }
   return MatrixNorm(a, ord, dim.value_or(Dims{-2, -1}), keepdim, dtype);
 }
-StatusOr<Tensor> CondFunction(const Tensor& a, std::optional<Scalar> p) { return Cond(a, p); }
-StatusOr<Tensor> NamedCond(const Tensor& a, absl::string_view p) { return Cond(a, p); }
 
 // Without a dim, the first of 3 elements.
 StatusOr<Tensor> CrossFunction(const Tensor& a, const Tensor& b, std::optional<int64_t> dim) {
@@ -146,7 +126,7 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION(
     "linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> "
     "(Tensor result, Tensor info)",
-    SolveExFunction, kFunction, "solve with LAPACK's info for each matrix in place of an error.");
+    SolveEx, kFunction, "solve with LAPACK's info for each matrix in place of an error.");
 OFL_REGISTER_FUNCTION(
     "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, "
     "bool unitriangular=False) -> Tensor",
@@ -154,8 +134,8 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION("linalg_inv(Tensor A) -> Tensor", Inv, kFunction,
                       "The inverse; LinAlgError where a matrix is singular.");
 OFL_REGISTER_FUNCTION(
-    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
-    InvExFunction, kFunction, "inv with LAPACK's info for each matrix in place of an error.");
+    "linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", InvEx,
+    kFunction, "inv with LAPACK's info for each matrix in place of an error.");
 OFL_REGISTER_FUNCTION("linalg_det(Tensor A) -> Tensor", Det, kFunction, "The determinant.");
 OFL_REGISTER_FUNCTION("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", SlogDet,
                       kFunction, "The sign of the determinant and the logarithm of its size.");
@@ -168,20 +148,20 @@ OFL_REGISTER_FUNCTION(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> "
     "(Tensor L, Tensor info)",
     CholeskyEx, kFunction, "cholesky with LAPACK's info for each matrix in place of an error.");
-OFL_REGISTER_FUNCTION(
-    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-    LuFactorFunction, kFunction,
-    "L, below the diagonal, and U of A = P @ L @ U in one matrix, and the row,\n"
-    "counted from 1, that each row changed places with.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+                     LuFactorFunction, LuFactor, kFunction,
+                     "L, below the diagonal, and U of A = P @ L @ U in one matrix, and the row,\n"
+                     "counted from 1, that each row changed places with.");
+OFL_REGISTER_ADAPTER(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
     "(Tensor LU, Tensor pivots, Tensor info)",
-    LuFactorExFunction, kFunction, "lu_factor with LAPACK's info for each matrix.");
-OFL_REGISTER_FUNCTION("lu(Tensor A, bool pivot=True, bool get_infos=False) -> Tensor[]", OldLu,
-                      kMethod,
-                      "LU and pivots as linalg.lu_factor gives them, and info where asked.");
-OFL_REGISTER_FUNCTION("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
-                      LuFunction, kFunction, "A permutation and two triangles with A = P @ L @ U.");
+    LuFactorExFunction, LuFactorEx, kFunction, "lu_factor with LAPACK's info for each matrix.");
+OFL_REGISTER_ADAPTER("lu(Tensor A, bool pivot=True, bool get_infos=False) -> Tensor[]", OldLu,
+                     LuFactor, kMethod,
+                     "LU and pivots as linalg.lu_factor gives them, and info where asked.");
+OFL_REGISTER_ADAPTER("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
+                     LuFunction, Lu, kFunction,
+                     "A permutation and two triangles with A = P @ L @ U.");
 OFL_REGISTER_FUNCTION(
     "linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> "
     "Tensor",
@@ -209,36 +189,38 @@ OFL_REGISTER_FUNCTION("linalg_svdvals(Tensor A) -> Tensor", Svdvals, kFunction,
 OFL_REGISTER_FUNCTION(
     "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str driver='') -> "
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
-    LstsqFunction, kFunction,
+    Lstsq, kFunction,
     "X of the least norm(A @ X - B). Residuals are there for more rows than columns and full\n"
     "rank. driver: LAPACK's gelsy (for the CPU), gels (for CUDA, and full rank), gelsd or gelss.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "linalg_pinv(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-    ByNumbers<Pinv>, kFunction,
+    ByNumbers<Pinv>, Pinv, kFunction,
     "The Moore-Penrose inverse: singular values up to max(atol, rtol * the largest) count as 0.\n"
     "rtol is max(m, n) times the dtype's epsilon where neither is given. Both may be tensors.");
 OFL_REGISTER_FUNCTION(
     "linalg_pinv.tensors(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
     "-> Tensor",
     Pinv, kFunction, "");
-OFL_REGISTER_FUNCTION("linalg_pinv.share(Tensor A, float rcond, bool hermitian=False) -> Tensor",
-                      ByShare<Pinv>, kFunction, "");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER("linalg_pinv.share(Tensor A, float rcond, bool hermitian=False) -> Tensor",
+                     ByShare<Pinv>, Pinv, kFunction, "");
+OFL_REGISTER_ADAPTER(
     "linalg_matrix_rank(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) -> "
     "Tensor",
-    ByNumbers<MatrixRank>, kFunction,
+    ByNumbers<MatrixRank>, MatrixRank, kFunction,
     "How many singular values are above max(atol, rtol * the largest), as in pinv.");
 OFL_REGISTER_FUNCTION(
     "linalg_matrix_rank.tensors(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, "
     "bool hermitian=False) -> Tensor",
     MatrixRank, kFunction, "");
-OFL_REGISTER_FUNCTION("linalg_matrix_rank.tol(Tensor A, float tol, bool hermitian=False) -> Tensor",
-                      RankBy, kFunction, "");
+OFL_REGISTER_ADAPTER("linalg_matrix_rank.tol(Tensor A, float tol, bool hermitian=False) -> Tensor",
+                     RankBy, MatrixRank, kFunction, "");
 OFL_REGISTER_FUNCTION(
-    "linalg_cond(Tensor A, Scalar? p=None) -> Tensor", CondFunction, kFunction,
+    "linalg_cond(Tensor A, Scalar? p=None) -> Tensor",
+    (Overload<const Tensor&, std::optional<Scalar>>(Cond)), kFunction,
     "The norm of A times that of its inverse, infinite where it has none. p is 2\n"
     "(for None), -2, 1, -1, inf, -inf, \"fro\" or \"nuc\".");
-OFL_REGISTER_FUNCTION("linalg_cond.name(Tensor A, str p) -> Tensor", NamedCond, kFunction, "");
+OFL_REGISTER_FUNCTION("linalg_cond.name(Tensor A, str p) -> Tensor",
+                      (Overload<const Tensor&, absl::string_view>(Cond)), kFunction, "");
 OFL_REGISTER_FUNCTION("linalg_matrix_power(Tensor A, int n) -> Tensor", MatrixPower, kFunction,
                       "A times itself n times; of a negative n that of the inverse.");
 OFL_REGISTER_FUNCTION("linalg_matrix_exp(Tensor A) -> Tensor", MatrixExp, kFunction,
@@ -246,26 +228,31 @@ OFL_REGISTER_FUNCTION("linalg_matrix_exp(Tensor A) -> Tensor", MatrixExp, kFunct
 OFL_REGISTER_FUNCTION(
     "linalg_matrix_norm(Tensor A, str ord='fro', int[] dim=[-2 -1], bool keepdim=False, *, "
     "dtype? dtype=None) -> Tensor",
-    NamedMatrixNorm, kFunction,
+    (Overload<const Tensor&, absl::string_view, absl::Span<const int64_t>, bool,
+              std::optional<DType>>(MatrixNorm)),
+    kFunction,
     "A norm of matrices: \"fro\", \"nuc\" (the sum of singular values), 2, -2 (the largest, the\n"
     "least of them), 1, -1 (the largest, the least sum of a column's sizes), inf, -inf (a row's).");
 OFL_REGISTER_FUNCTION(
     "linalg_matrix_norm.number(Tensor A, float ord, int[] dim=[-2 -1], bool keepdim=False, *, "
     "dtype? dtype=None) -> Tensor",
-    NumberedMatrixNorm, kFunction, "");
+    (Overload<const Tensor&, double, absl::Span<const int64_t>, bool, std::optional<DType>>(
+        MatrixNorm)),
+    kFunction, "");
 OFL_REGISTER_FUNCTION(
     "linalg_norm(Tensor A, Scalar? ord=None, int[]? dim=None, bool keepdim=False, *, "
     "dtype? dtype=None) -> Tensor",
     LinalgNorm, kFunction,
     "The root of the sum of squares; with ord vector_norm over one dim, matrix_norm over two.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "linalg_norm.name(Tensor A, str ord, int[]? dim=None, bool keepdim=False, *, "
     "dtype? dtype=None) -> Tensor",
-    NamedNorm, kFunction, "");
-OFL_REGISTER_FUNCTION(
+    NamedNorm, MatrixNorm, kFunction, "");
+OFL_REGISTER_ADAPTER(
     "linalg_vector_norm(Tensor x, float ord=2, int[]? dim=None, bool keepdim=False, *, "
     "dtype? dtype=None) -> Tensor",
-    VectorNormFunction, kFunction, "The norm of vectors along the dims, or of all elements.");
+    VectorNormFunction, VectorNorm, kFunction,
+    "The norm of vectors along the dims, or of all elements.");
 OFL_REGISTER_FUNCTION("linalg_multi_dot(Tensor[] tensors) -> Tensor", MultiDot, kFunction,
                       "The product of matrices in the order of the fewest multiplications; the\n"
                       "first and the last may be vectors.");
@@ -302,28 +289,29 @@ OFL_REGISTER_FUNCTION("matrix_power(Tensor input, int n) -> Tensor", MatrixPower
                       "linalg.matrix_power.");
 OFL_REGISTER_FUNCTION("matrix_exp(Tensor input) -> Tensor", MatrixExp, kMethod,
                       "linalg.matrix_exp.");
-OFL_REGISTER_FUNCTION("pinverse(Tensor input, float rcond=1e-15) -> Tensor", Pinverse, kMethod,
-                      "linalg.pinv with rtol=rcond.");
-OFL_REGISTER_FUNCTION("qr(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", QrFunction,
-                      kMethod, "linalg.qr, \"reduced\" where some, else \"complete\".");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER("pinverse(Tensor input, float rcond=1e-15) -> Tensor", Pinverse, Pinv, kMethod,
+                     "linalg.pinv with rtol=rcond.");
+OFL_REGISTER_ADAPTER("qr(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", QrFunction, Qr,
+                     kMethod, "linalg.qr, \"reduced\" where some, else \"complete\".");
+OFL_REGISTER_ADAPTER(
     "svd(Tensor input, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
-    SvdFunction, kMethod, "linalg.svd with V in place of its transpose.");
-OFL_REGISTER_FUNCTION(
+    SvdFunction, Svd, kMethod, "linalg.svd with V in place of its transpose.");
+OFL_REGISTER_ADAPTER(
     "triangular_solve(Tensor b, Tensor A, bool upper=True, bool transpose=False, "
     "bool unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
-    TriangularSolve, kMethod, "linalg.solve_triangular, of A.mT where transpose; and A.");
-OFL_REGISTER_FUNCTION("lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-                      LuSolveFunction, kMethod, "linalg.lu_solve.");
-OFL_REGISTER_FUNCTION(
+    TriangularSolve, SolveTriangular, kMethod,
+    "linalg.solve_triangular, of A.mT where transpose; and A.");
+OFL_REGISTER_ADAPTER("lu_solve(Tensor b, Tensor LU_data, Tensor LU_pivots) -> Tensor",
+                     LuSolveFunction, LuSolve, kMethod, "linalg.lu_solve.");
+OFL_REGISTER_ADAPTER(
     "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
     "-> (Tensor P, Tensor L, Tensor U)",
-    LuUnpackFunction, kFunction, "P, L and U of what linalg.lu_factor gives.");
+    LuUnpackFunction, LuUnpack, kFunction, "P, L and U of what linalg.lu_factor gives.");
 OFL_REGISTER_FUNCTION("chain_matmul(Tensor... matrices) -> Tensor", MultiDot, kFunction,
                       "linalg.multi_dot.");
-OFL_REGISTER_FUNCTION("nuclear_norm(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
-                      NuclearNorm, kFunction, "The sum of the singular values.");
-OFL_REGISTER_FUNCTION("cross(Tensor input, Tensor other, int? dim=None) -> Tensor", CrossFunction,
-                      kMethod, "linalg.cross; without a dim along the first of 3 elements.");
+OFL_REGISTER_ADAPTER("nuclear_norm(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor",
+                     NuclearNorm, MatrixNorm, kFunction, "The sum of the singular values.");
+OFL_REGISTER_ADAPTER("cross(Tensor input, Tensor other, int? dim=None) -> Tensor", CrossFunction,
+                     Cross, kMethod, "linalg.cross; without a dim along the first of 3 elements.");
 
 }  // namespace oneflow_lite::functional

@@ -108,66 +108,69 @@ StatusOr<Tensor> MultiNorm(Tensors tensors, double p) {
 
 namespace {
 
-StatusOr<TensorList> Sgd(Tensors params, Tensors grads, Tensors momentum_buffers, Tensors masters,
-                         double lr, double momentum, double dampening, double weight_decay,
-                         bool nesterov, bool maximize, bool first, const Tensor& lr_tensor,
-                         const Tensor& grad_scale, const Tensor& found_inf) {
+StatusOr<TensorList> SgdFunction(Tensors params, Tensors grads, Tensors momentum_buffers,
+                                 Tensors masters, double lr, double momentum, double dampening,
+                                 double weight_decay, bool nesterov, bool maximize, bool first,
+                                 const Tensor& lr_tensor, const Tensor& grad_scale,
+                                 const Tensor& found_inf) {
   OFL_RETURN_IF_ERROR(SgdStep(params, grads, momentum_buffers, masters,
                               {lr, momentum, dampening, weight_decay, nesterov, maximize, first},
                               {lr_tensor, grad_scale, found_inf}));
   return ListOf(params);
 }
-StatusOr<TensorList> Rmsprop(Tensors params, Tensors grads, Tensors square_avgs, Tensors grad_avgs,
-                             Tensors momentum_buffers, Tensors masters, Tensors steps, double lr,
-                             double alpha, double eps, double weight_decay, double momentum,
-                             bool maximize, const Tensor& lr_tensor, const Tensor& grad_scale,
-                             const Tensor& found_inf) {
+StatusOr<TensorList> RmspropFunction(Tensors params, Tensors grads, Tensors square_avgs,
+                                     Tensors grad_avgs, Tensors momentum_buffers, Tensors masters,
+                                     Tensors steps, double lr, double alpha, double eps,
+                                     double weight_decay, double momentum, bool maximize,
+                                     const Tensor& lr_tensor, const Tensor& grad_scale,
+                                     const Tensor& found_inf) {
   OFL_RETURN_IF_ERROR(RmspropStep(params, grads, square_avgs, grad_avgs, momentum_buffers, masters,
                                   steps, {lr, alpha, eps, weight_decay, momentum, maximize},
                                   {lr_tensor, grad_scale, found_inf}));
   return ListOf(params);
 }
-StatusOr<TensorList> Adagrad(Tensors params, Tensors grads, Tensors sums, Tensors masters,
-                             Tensors steps, double lr, double lr_decay, double eps,
-                             double weight_decay, bool maximize, int64_t step,
-                             const Tensor& lr_tensor, const Tensor& grad_scale,
-                             const Tensor& found_inf) {
+StatusOr<TensorList> AdagradFunction(Tensors params, Tensors grads, Tensors sums, Tensors masters,
+                                     Tensors steps, double lr, double lr_decay, double eps,
+                                     double weight_decay, bool maximize, int64_t step,
+                                     const Tensor& lr_tensor, const Tensor& grad_scale,
+                                     const Tensor& found_inf) {
   OFL_RETURN_IF_ERROR(AdagradStep(params, grads, sums, masters, steps,
                                   {lr, lr_decay, eps, weight_decay, maximize, step},
                                   {lr_tensor, grad_scale, found_inf}));
   return ListOf(params);
 }
-StatusOr<TensorList> Lion(Tensors params, Tensors grads, Tensors exp_avgs, Tensors masters,
-                          double lr, double beta1, double beta2, double weight_decay, bool maximize,
-                          const Tensor& lr_tensor, const Tensor& grad_scale,
-                          const Tensor& found_inf) {
+StatusOr<TensorList> LionFunction(Tensors params, Tensors grads, Tensors exp_avgs, Tensors masters,
+                                  double lr, double beta1, double beta2, double weight_decay,
+                                  bool maximize, const Tensor& lr_tensor, const Tensor& grad_scale,
+                                  const Tensor& found_inf) {
   OFL_RETURN_IF_ERROR(LionStep(params, grads, exp_avgs, masters,
                                {lr, beta1, beta2, weight_decay, maximize},
                                {lr_tensor, grad_scale, found_inf}));
   return ListOf(params);
 }
-StatusOr<TensorList> Lerp(Tensors tensors, Tensors ends, double weight) {
+StatusOr<TensorList> LerpFunction(Tensors tensors, Tensors ends, double weight) {
   OFL_RETURN_IF_ERROR(MultiLerp(tensors, ends, weight));
   return ListOf(tensors);
 }
-StatusOr<TensorList> Scale(Tensors tensors, double factor, const Tensor& scale) {
+StatusOr<TensorList> ScaleFunction(Tensors tensors, double factor, const Tensor& scale) {
   OFL_RETURN_IF_ERROR(MultiScale(tensors, factor, scale));
   return ListOf(tensors);
 }
-StatusOr<TensorList> Clamp(Tensors tensors, double least, double most) {
+StatusOr<TensorList> ClampFunction(Tensors tensors, double least, double most) {
   OFL_RETURN_IF_ERROR(MultiClamp(tensors, least, most));
   return ListOf(tensors);
 }
-StatusOr<TensorList> Fill(Tensors tensors, double value) {
+StatusOr<TensorList> FillFunction(Tensors tensors, double value) {
   OFL_RETURN_IF_ERROR(MultiFill(tensors, value));
   return ListOf(tensors);
 }
-StatusOr<TensorList> Unscale(Tensors tensors, Tensors flags, const Tensor& scale) {
+StatusOr<TensorList> UnscaleFunction(Tensors tensors, Tensors flags, const Tensor& scale) {
   OFL_RETURN_IF_ERROR(MultiUnscale(tensors, flags, scale));
   return ListOf(tensors);
 }
-StatusOr<Tensor> Update(const Tensor& scale, const Tensor& found_inf, const Tensor& growth_count,
-                        double growth, double backoff, int64_t interval) {
+StatusOr<Tensor> UpdateFunction(const Tensor& scale, const Tensor& found_inf,
+                                const Tensor& growth_count, double growth, double backoff,
+                                int64_t interval) {
   OFL_RETURN_IF_ERROR(UpdateScale(scale, found_inf, growth_count, growth, backoff, interval));
   return scale;
 }
@@ -177,55 +180,56 @@ StatusOr<Tensor> Update(const Tensor& scale, const Tensor& found_inf, const Tens
 #define OFL_STEP_NUMBERS \
   "Tensor? lr_tensor=None, Tensor? grad_scale=None, Tensor? found_inf=None) -> Tensor[]"
 
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "sgd_(Tensor[] params, Tensor[] grads, Tensor[] momentum_buffers, Tensor[] masters, *, "
     "float lr=0.001, float momentum=0.0, float dampening=0.0, float weight_decay=0.0, "
     "bool nesterov=False, bool maximize=False, bool first=False, " OFL_STEP_NUMBERS,
-    Sgd, kFunction,
+    SgdFunction, SgdStep, kFunction,
     "A step of gradient descent on all parameters at once; optim.SGD calls it. The last two lists "
     "may be empty; first: the buffers hold nothing yet.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "rmsprop_(Tensor[] params, Tensor[] grads, Tensor[] square_avgs, Tensor[] grad_avgs, "
     "Tensor[] momentum_buffers, Tensor[] masters, Tensor[] steps, *, float lr=0.01, "
     "float alpha=0.99, float eps=1e-08, float weight_decay=0.0, float momentum=0.0, "
     "bool maximize=False, " OFL_STEP_NUMBERS,
-    Rmsprop, kFunction,
+    RmspropFunction, RmspropStep, kFunction,
     "A step of RMSprop on all parameters at once; optim.RMSprop calls it. The last four lists may "
     "be "
     "empty.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "adagrad_(Tensor[] params, Tensor[] grads, Tensor[] sums, Tensor[] masters, Tensor[] steps, *, "
     "float lr=0.01, float lr_decay=0.0, float eps=1e-10, float weight_decay=0.0, "
     "bool maximize=False, int step=1, " OFL_STEP_NUMBERS,
-    Adagrad, kFunction,
+    AdagradFunction, AdagradStep, kFunction,
     "A step of Adagrad on all parameters at once; optim.Adagrad calls it. The last two lists may "
     "be "
     "empty.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "lion_(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] masters, *, "
     "float lr=0.0001, float beta1=0.9, float beta2=0.99, float weight_decay=0.0, "
     "bool maximize=False, " OFL_STEP_NUMBERS,
-    Lion, kFunction,
+    LionFunction, LionStep, kFunction,
     "A step of Lion on all parameters at once; optim.Lion calls it. masters may be empty.");
-OFL_REGISTER_FUNCTION("multi_lerp_(Tensor[] tensors, Tensor[] ends, float weight) -> Tensor[]",
-                      Lerp, kFunction,
-                      "Moves each tensor by weight towards the one at the same place of ends.");
-OFL_REGISTER_FUNCTION(
-    "multi_scale_(Tensor[] tensors, float factor, Tensor? scale=None) -> Tensor[]", Scale,
-    kFunction, "All tensors times a factor, and times a 0-dim float32 tensor.");
-OFL_REGISTER_FUNCTION("multi_clamp_(Tensor[] tensors, float least, float most) -> Tensor[]", Clamp,
-                      kFunction, "Brings the elements of all tensors between two numbers.");
-OFL_REGISTER_FUNCTION("multi_fill_(Tensor[] tensors, float value) -> Tensor[]", Fill, kFunction,
-                      "Sets all elements of all tensors to a value.");
-OFL_REGISTER_FUNCTION(
-    "multi_unscale_(Tensor[] tensors, Tensor[] flags, Tensor? scale=None) -> Tensor[]", Unscale,
-    kFunction,
+OFL_REGISTER_ADAPTER("multi_lerp_(Tensor[] tensors, Tensor[] ends, float weight) -> Tensor[]",
+                     LerpFunction, MultiLerp, kFunction,
+                     "Moves each tensor by weight towards the one at the same place of ends.");
+OFL_REGISTER_ADAPTER("multi_scale_(Tensor[] tensors, float factor, Tensor? scale=None) -> Tensor[]",
+                     ScaleFunction, MultiScale, kFunction,
+                     "All tensors times a factor, and times a 0-dim float32 tensor.");
+OFL_REGISTER_ADAPTER("multi_clamp_(Tensor[] tensors, float least, float most) -> Tensor[]",
+                     ClampFunction, MultiClamp, kFunction,
+                     "Brings the elements of all tensors between two numbers.");
+OFL_REGISTER_ADAPTER("multi_fill_(Tensor[] tensors, float value) -> Tensor[]", FillFunction,
+                     MultiFill, kFunction, "Sets all elements of all tensors to a value.");
+OFL_REGISTER_ADAPTER(
+    "multi_unscale_(Tensor[] tensors, Tensor[] flags, Tensor? scale=None) -> Tensor[]",
+    UnscaleFunction, MultiUnscale, kFunction,
     "Divides all tensors by scale; where an element is not finite, its tensor's flag (0-dim "
     "float32; all may be one) becomes 1.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "update_scale_(Tensor scale, Tensor found_inf, Tensor growth_count, float growth=2.0, "
     "float backoff=0.5, int interval=2000) -> Tensor",
-    Update, kFunction,
+    UpdateFunction, UpdateScale, kFunction,
     "The scale of a loss after a step: smaller where found_inf is above 0, larger after as many "
     "steps without as the interval has; amp.GradScaler calls it.");
 OFL_REGISTER_FUNCTION("multi_norm(Tensor[] tensors, float p=2.0) -> Tensor", MultiNorm, kFunction,

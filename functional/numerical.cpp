@@ -306,12 +306,13 @@ StatusOr<Tensor> CumulativeTrapezoidOf(const Tensor& y, const Tensor& x, std::op
 
 }  // namespace
 
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "trapezoid(Tensor y, Tensor? x=None, *, float? dx=None, int dim=-1) -> Tensor", TrapezoidOf,
-    kFunction, "The integral of y along dim by trapezoids of width dx, or between the places x.");
-OFL_REGISTER_FUNCTION(
+    Trapezoid, kFunction,
+    "The integral of y along dim by trapezoids of width dx, or between the places x.");
+OFL_REGISTER_ADAPTER(
     "cumulative_trapezoid(Tensor y, Tensor? x=None, *, float? dx=None, int dim=-1) -> Tensor",
-    CumulativeTrapezoidOf, kFunction,
+    CumulativeTrapezoidOf, CumulativeTrapezoid, kFunction,
     "The integral up to each place but the first, by trapezoids.");
 OFL_REGISTER_ALIAS("trapz", "trapezoid");
 OFL_REGISTER_FUNCTION(

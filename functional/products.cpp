@@ -226,17 +226,9 @@ StatusOr<Tensor> Trace(const Tensor& x) {
   return Sum(diagonal);
 }
 
-namespace {
-
 StatusOr<Tensor> Vdot(const Tensor& a, const Tensor& b) {
   return MatmulOf("vdot", kVectors, a, 1, b, 1);
 }
-StatusOr<Tensor> TensordotAt(const Tensor& a, const Tensor& b, absl::Span<const int64_t> a_dims,
-                             absl::Span<const int64_t> b_dims) {
-  return Tensordot(a, b, a_dims, b_dims);
-}
-
-}  // namespace
 
 OFL_REGISTER_FUNCTION("mm(Tensor input, Tensor other) -> Tensor", Mm, kMethod,
                       "The product of two matrices.");
@@ -274,7 +266,10 @@ OFL_REGISTER_FUNCTION("kron(Tensor input, Tensor other) -> Tensor", Kron, kMetho
                       "other times each element of input, in its place.");
 // Which dims are given as a pair of lists, which no signature says: tensordot() itself is Python's.
 OFL_REGISTER_FUNCTION(
-    "tensordot(Tensor a, Tensor b, int[] a_dims, int[] b_dims) -> Tensor", TensordotAt, kFunction,
+    "tensordot(Tensor a, Tensor b, int[] a_dims, int[] b_dims) -> Tensor",
+    (Overload<const Tensor&, const Tensor&, absl::Span<const int64_t>, absl::Span<const int64_t>>(
+        Tensordot)),
+    kFunction,
     "The sum of products over dims of both, in pairs: the other dims of a, then those of b.");
 OFL_REGISTER_FUNCTION("trace(Tensor input) -> Tensor", Trace, kMethod,
                       "The sum of the diagonal of a matrix.");

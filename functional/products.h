@@ -13,6 +13,7 @@ namespace oneflow_lite::functional {
 OFL_API StatusOr<Tensor> Mm(const Tensor& a, const Tensor& b);
 OFL_API StatusOr<Tensor> Bmm(const Tensor& a, const Tensor& b);
 OFL_API StatusOr<Tensor> Dot(const Tensor& a, const Tensor& b);
+OFL_API StatusOr<Tensor> Vdot(const Tensor& a, const Tensor& b);
 OFL_API StatusOr<Tensor> Mv(const Tensor& a, const Tensor& vec);
 // beta x + alpha a b; where beta is 0, x gives its shape alone. For integers beta and alpha must be
 // integers: ValueError.

@@ -301,16 +301,18 @@ StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DTy
 
 namespace {
 
-using OptionalInt = std::optional<int64_t>;
-
 StatusOr<Tensor> RandIntBelow(int64_t high, SizeList size, Ref<Generator> generator,
                               std::optional<DType> dtype, std::optional<Device> device,
                               bool requires_grad) {
   return RandInt(0, high, size, std::move(generator), dtype, device, requires_grad);
 }
-StatusOr<Tensor> RandIntLike(const Tensor& x, OptionalInt low, OptionalInt high,
-                             Ref<Generator> generator, std::optional<DType> dtype,
-                             std::optional<Device> device, bool requires_grad) {
+
+}  // namespace
+
+StatusOr<Tensor> RandIntLike(const Tensor& x, std::optional<int64_t> low,
+                             std::optional<int64_t> high, Ref<Generator> generator,
+                             std::optional<DType> dtype, std::optional<Device> device,
+                             bool requires_grad) {
   if (!x.defined()) return NotDefined("randint_like", "input");
   if (!low && !high) {
     return Error(ErrorKind::kType, "randint_like() takes high, or low and high");
@@ -320,14 +322,6 @@ StatusOr<Tensor> RandIntLike(const Tensor& x, OptionalInt low, OptionalInt high,
                    dtype.value_or(x.dtype()), device.value_or(x.device()), requires_grad);
   });
 }
-StatusOr<Tensor> BernoulliOfTensor(const Tensor& self, const Tensor& p, Ref<Generator> generator) {
-  return BernoulliInto(self, p, std::move(generator));
-}
-StatusOr<Tensor> BernoulliOfNumber(const Tensor& self, double p, Ref<Generator> generator) {
-  return BernoulliInto(self, p, std::move(generator));
-}
-
-}  // namespace
 
 StatusOr<Tensor> RandLike(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device,
                           bool requires_grad) {
@@ -363,9 +357,9 @@ OFL_REGISTER_FUNCTION(
     kFunction,
     "Uniform integers: randint(high, size) from 0 on, randint(low, high, size). high is not among\n"
     "them; the dtype is int64 where absent. The same on every device.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "randint.high(int high, int[] size, *, Generator? generator=None, " OFL_OPTIONS, RandIntBelow,
-    kFunction, "");
+    RandInt, kFunction, "");
 OFL_REGISTER_FUNCTION(
     "randint_like(Tensor input, int? low=None, int? high=None, *, Generator? "
     "generator=None, " OFL_OPTIONS,
@@ -393,11 +387,11 @@ OFL_REGISTER_FUNCTION(
     "of all (at most 2^31) that the dtype holds exactly.");
 OFL_REGISTER_FUNCTION(
     "bernoulli_(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor",
-    BernoulliOfNumber, kMethodOnly,
+    (Overload<const Tensor&, double, Ref<Generator>>(BernoulliInto)), kMethodOnly,
     "Overwrites with 1 with probability p, one for all or a tensor that broadcasts, else 0.");
 OFL_REGISTER_FUNCTION(
     "bernoulli_.tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor",
-    BernoulliOfTensor, kMethodOnly, "");
+    (Overload<const Tensor&, const Tensor&, Ref<Generator>>(BernoulliInto)), kMethodOnly, "");
 OFL_REGISTER_FUNCTION(
     "bernoulli(Tensor input, float? p=None, *, Generator? generator=None) -> Tensor", Bernoulli,
     kMethod,

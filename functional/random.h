@@ -42,6 +42,15 @@ OFL_API StatusOr<Tensor> BernoulliInto(const Tensor& self, double p = 0.5,
 OFL_API StatusOr<Tensor> BernoulliInto(const Tensor& self, const Tensor& p,
                                        Ref<Generator> generator = {});
 
+// Random numbers of Cauchy's distribution, and exp of normal ones, in floats; how many trials, each
+// with probability p, it takes to the first success. ValueError where sigma or std is not positive,
+// or p not in (0, 1).
+OFL_API StatusOr<Tensor> CauchyInto(const Tensor& self, double median = 0, double sigma = 1,
+                                    Ref<Generator> generator = {});
+OFL_API StatusOr<Tensor> LogNormalInto(const Tensor& self, double mean = 1, double std = 2,
+                                       Ref<Generator> generator = {});
+OFL_API StatusOr<Tensor> GeometricInto(const Tensor& self, double p, Ref<Generator> generator = {});
+
 // 1 with the probability that each element gives, or everywhere p, else 0; in x's dtype.
 OFL_API StatusOr<Tensor> Bernoulli(const Tensor& x, std::optional<double> p = {},
                                    Ref<Generator> generator = {});
@@ -49,6 +58,11 @@ OFL_API StatusOr<Tensor> Bernoulli(const Tensor& x, std::optional<double> p = {}
 OFL_API StatusOr<Tensor> RandInt(int64_t low, int64_t high, absl::Span<const int64_t> size,
                                  Ref<Generator> generator = {}, std::optional<DType> dtype = {},
                                  std::optional<Device> device = {}, bool requires_grad = false);
+// The same in x's shape, dtype and device; one number alone is `high`, from 0 on.
+OFL_API StatusOr<Tensor> RandIntLike(const Tensor& x, std::optional<int64_t> low,
+                                     std::optional<int64_t> high = {},
+                                     Ref<Generator> generator = {}, std::optional<DType> dtype = {},
+                                     std::optional<Device> device = {}, bool requires_grad = false);
 // The integers below n in random order; int64 where no dtype is given.
 OFL_API StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator = {},
                                   std::optional<DType> dtype = {},

@@ -51,7 +51,9 @@ StatusOr<Tensor> MiddleOfAll(const char* name, const OpExpr& op, const Tensor& x
   return std::move(pair[0]);
 }
 
-template <auto kAlong, auto kOfAll>
+using MiddleOf = StatusOr<Tensor> (*)(const Tensor&);
+using MiddlesAlong = StatusOr<TensorList> (*)(const Tensor&, int64_t, bool);
+template <MiddlesAlong kAlong, MiddleOf kOfAll>
 StatusOr<Value> MiddleFunction(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
   if (dim) {
     OFL_ASSIGN_OR_RETURN(TensorList pair, kAlong(x, *dim, keepdim));
@@ -70,7 +72,7 @@ StatusOr<TensorList> KthValue(const Tensor& x, int64_t k, int64_t dim, bool keep
   return CallRank(op, x, axis, keepdim, {k});
 }
 
-StatusOr<TensorList> MedianAlong(const Tensor& x, int64_t dim, bool keepdim) {
+StatusOr<TensorList> Median(const Tensor& x, int64_t dim, bool keepdim) {
   static const OpExpr& op = RankExpr("median");
   return MiddleAlong("median", op, x, dim, keepdim);
 }
@@ -78,7 +80,7 @@ StatusOr<Tensor> Median(const Tensor& x) {
   static const OpExpr& op = RankExpr("median");
   return MiddleOfAll("median", op, x);
 }
-StatusOr<TensorList> NanMedianAlong(const Tensor& x, int64_t dim, bool keepdim) {
+StatusOr<TensorList> NanMedian(const Tensor& x, int64_t dim, bool keepdim) {
   static const OpExpr& op = RankExpr("nanmedian");
   return MiddleAlong("nanmedian", op, x, dim, keepdim);
 }
@@ -114,14 +116,14 @@ OFL_REGISTER_FUNCTION(
     KthValue, kMethod,
     "The k-th smallest element along dim, counted from 1, and its place.\n"
     "ValueError where there is no k-th one.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "median(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    (MiddleFunction<MedianAlong, Median>), kMethod,
+    (MiddleFunction<Median, Median>), Median, kMethod,
     "The middle element, of two the lower: of all, or the pair (values, indices) along a dim.\n"
     "NaN, and the place of the first one, where there is one. IndexError along a dim of size 0.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "nanmedian(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)",
-    (MiddleFunction<NanMedianAlong, NanMedian>), kMethod,
+    (MiddleFunction<NanMedian, NanMedian>), NanMedian, kMethod,
     "As median, of the elements that are not NaN.");
 OFL_REGISTER_FUNCTION(
     "mode(Tensor input, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", Mode,

@@ -18,11 +18,11 @@ namespace oneflow_lite::functional {
 OFL_API StatusOr<TensorList> KthValue(const Tensor& x, int64_t k, int64_t dim = -1,
                                       bool keepdim = false);
 // The middle element, of two the lower; NaN where there is one. IndexError along a dim of size 0.
-OFL_API StatusOr<TensorList> MedianAlong(const Tensor& x, int64_t dim, bool keepdim = false);
+OFL_API StatusOr<TensorList> Median(const Tensor& x, int64_t dim, bool keepdim = false);
 // Of all elements: NaN of none, which an integer cannot be (IndexError).
 OFL_API StatusOr<Tensor> Median(const Tensor& x);
 // The same of what is not NaN.
-OFL_API StatusOr<TensorList> NanMedianAlong(const Tensor& x, int64_t dim, bool keepdim = false);
+OFL_API StatusOr<TensorList> NanMedian(const Tensor& x, int64_t dim, bool keepdim = false);
 OFL_API StatusOr<Tensor> NanMedian(const Tensor& x);
 // What occurs most often along dim, of several the smallest, and its last place. IndexError along a
 // dim of size 0.

@@ -217,19 +217,15 @@ StatusOr<Tensor> NonzeroStatic(const Tensor& x, int64_t size, int64_t fill_value
   return Pad(*all, {0, 0, 0, size - count}, "constant", Scalar(fill_value));
 }
 
-namespace {
-
 StatusOr<Tensor> PutInto(const Tensor& self, const Tensor& index, const Tensor& source,
                          bool accumulate) {
   StatusOr<Tensor> y = Put(self, index, source, accumulate);
   return y.ok() ? CopyInto(self, *y) : Renamed("put_", y.status());
 }
-StatusOr<Tensor> ConstantPad(const Tensor& x, absl::Span<const int64_t> pad, const Scalar& value) {
+StatusOr<Tensor> ConstantPadNd(const Tensor& x, absl::Span<const int64_t> pad, Scalar value) {
   StatusOr<Tensor> y = Pad(x, pad, "constant", value);
   return y.ok() ? y : Renamed("constant_pad_nd", y.status());
 }
-
-}  // namespace
 
 OFL_REGISTER_FUNCTION("select_scatter(Tensor input, Tensor src, int dim, int index) -> Tensor",
                       SelectScatter, kMethod, "input with src where select(dim, index) looks.");
@@ -263,7 +259,7 @@ OFL_REGISTER_FUNCTION("nonzero_static(Tensor input, *, int size, int fill_value=
                       NonzeroStatic, kMethod,
                       "The first `size` rows of argwhere, followed by rows of fill_value.");
 OFL_REGISTER_FUNCTION("constant_pad_nd(Tensor input, int[] pad, Scalar value=0) -> Tensor",
-                      ConstantPad, kFunction, "nn.functional.pad with a number.");
+                      ConstantPadNd, kFunction, "nn.functional.pad with a number.");
 OFL_REGISTER_ALIAS("unsafe_chunk", "chunk");
 
 }  // namespace oneflow_lite::functional

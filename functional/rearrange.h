@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "oneflow_lite/core/scalar.h"
 #include "oneflow_lite/core/tensor.h"
 
 namespace oneflow_lite::functional {
@@ -22,6 +23,11 @@ OFL_API StatusOr<Tensor> DiagonalScatter(const Tensor& x, const Tensor& src, int
 // x with the elements of source at the places of its flat form; accumulate adds them.
 OFL_API StatusOr<Tensor> Put(const Tensor& x, const Tensor& index, const Tensor& source,
                              bool accumulate = false);
+OFL_API StatusOr<Tensor> PutInto(const Tensor& self, const Tensor& index, const Tensor& source,
+                                 bool accumulate = false);
+// Pad (remap.h) with a number.
+OFL_API StatusOr<Tensor> ConstantPadNd(const Tensor& x, absl::Span<const int64_t> pad,
+                                       Scalar value = 0);
 // x summed to a shape that broadcasts to its own.
 OFL_API StatusOr<Tensor> SumToSize(const Tensor& x, absl::Span<const int64_t> size);
 // Blocks of r x r channels as pixels, [..., c r^2, h, w] -> [..., c, h r, w r], and back.

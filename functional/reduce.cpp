@@ -194,26 +194,6 @@ StatusOr<Tensor> CallPlace(const char* name, const OpExpr& op, const Tensor& x,
   return Reshape(y, Shape(Dims(x.ndim(), 1)));
 }
 
-StatusOr<Value> Max(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  if (dim) {
-    OFL_ASSIGN_OR_RETURN(TensorList pair, MaxAlong(x, *dim, keepdim));
-    return Value(std::move(pair));
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor y, Amax(x, {}, keepdim));
-  return Value(std::move(y));
-}
-StatusOr<Value> Min(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  if (dim) {
-    OFL_ASSIGN_OR_RETURN(TensorList pair, MinAlong(x, *dim, keepdim));
-    return Value(std::move(pair));
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor y, Amin(x, {}, keepdim));
-  return Value(std::move(y));
-}
-StatusOr<Tensor> CountFunction(const Tensor& x, std::optional<Dims> dims) {
-  return CountNonzero(x, std::move(dims));
-}
-
 }  // namespace
 
 StatusOr<Tensor> Sum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
@@ -273,12 +253,15 @@ StatusOr<TensorList> AMinMax(const Tensor& x, std::optional<int64_t> dim, bool k
   return CallReduceAll(op, x, dims, keepdim);
 }
 
-StatusOr<TensorList> MaxAlong(const Tensor& x, int64_t dim, bool keepdim) {
+StatusOr<Tensor> Max(const Tensor& x) { return Amax(x); }
+StatusOr<Tensor> Min(const Tensor& x) { return Amin(x); }
+
+StatusOr<TensorList> Max(const Tensor& x, int64_t dim, bool keepdim) {
   static const OpExpr& op = AlongExpr("max");
   return CallAlong("max", op, x, dim, keepdim);
 }
 
-StatusOr<TensorList> MinAlong(const Tensor& x, int64_t dim, bool keepdim) {
+StatusOr<TensorList> Min(const Tensor& x, int64_t dim, bool keepdim) {
   static const OpExpr& op = AlongExpr("min");
   return CallAlong("min", op, x, dim, keepdim);
 }
@@ -323,6 +306,27 @@ StatusOr<Tensor> CountNonzero(const Tensor& x, std::optional<Dims> dims, bool ke
   return CallPlain("count_nonzero", op, x, dims, keepdim);
 }
 
+namespace {
+
+template <class T>
+StatusOr<Value> Boxed(StatusOr<T> y) {
+  if (!y.ok()) return y.status();
+  return Value(*std::move(y));
+}
+StatusOr<Value> MaxFunction(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  if (!dim) return Boxed(Amax(x, {}, keepdim));
+  return Boxed(Max(x, *dim, keepdim));
+}
+StatusOr<Value> MinFunction(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  if (!dim) return Boxed(Amin(x, {}, keepdim));
+  return Boxed(Min(x, *dim, keepdim));
+}
+StatusOr<Tensor> CountFunction(const Tensor& x, std::optional<Dims> dims) {
+  return CountNonzero(x, std::move(dims));
+}
+
+}  // namespace
+
 OFL_REGISTER_FUNCTION(
     "sum(Tensor input, int[]? dim=None, bool keepdim=False, dtype? dtype=None) -> Tensor", Sum,
     kMethod, "Sum over the dims given, or over all; bool and integers are summed in int64.");
@@ -340,12 +344,14 @@ OFL_REGISTER_FUNCTION(
     kMethod,
     "The product over the dims given, or of all, 1 of nothing; bool and integers are multiplied "
     "in int64.");
-OFL_REGISTER_FUNCTION(
-    "max(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Max,
-    kMethod, "The largest element; with a dim, the pair (values, indices) along it.");
-OFL_REGISTER_FUNCTION(
-    "min(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)", Min,
-    kMethod, "The smallest element; with a dim, the pair (values, indices) along it.");
+OFL_REGISTER_ADAPTER(
+    "max(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    MaxFunction, Max, kMethod,
+    "The largest element; with a dim, the pair (values, indices) along it.");
+OFL_REGISTER_ADAPTER(
+    "min(Tensor input, int? dim=None, bool keepdim=False) -> (Tensor values, Tensor indices)",
+    MinFunction, Min, kMethod,
+    "The smallest element; with a dim, the pair (values, indices) along it.");
 OFL_REGISTER_FUNCTION("amax(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Amax,
                       kMethod, "The largest elements over the dims given, or over all.");
 OFL_REGISTER_FUNCTION("amin(Tensor input, int[]? dim=None, bool keepdim=False) -> Tensor", Amin,
@@ -365,7 +371,8 @@ OFL_REGISTER_FUNCTION("all(Tensor input, int[]? dim=None, bool keepdim=False) ->
                       kMethod,
                       "Whether no element over the dims given, or over all, is 0; over none,\n"
                       "dim=(), of each element. Of uint8 it is 0 or 1 in uint8.");
-OFL_REGISTER_FUNCTION("count_nonzero(Tensor input, int[]? dim=None) -> Tensor", CountFunction,
-                      kMethod, "How many elements over the dims given, or of all, are not 0.");
+OFL_REGISTER_ADAPTER("count_nonzero(Tensor input, int[]? dim=None) -> Tensor", CountFunction,
+                     CountNonzero, kMethod,
+                     "How many elements over the dims given, or of all, are not 0.");
 
 }  // namespace oneflow_lite::functional

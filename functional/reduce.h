@@ -34,9 +34,12 @@ OFL_API StatusOr<Tensor> Amax(const Tensor& x, std::optional<Dims> dims = {}, bo
 OFL_API StatusOr<Tensor> Amin(const Tensor& x, std::optional<Dims> dims = {}, bool keepdim = false);
 OFL_API StatusOr<TensorList> AMinMax(const Tensor& x, std::optional<int64_t> dim = {},
                                      bool keepdim = false);
-// The extremes along dim, and the (first) places where they are.
-OFL_API StatusOr<TensorList> MaxAlong(const Tensor& x, int64_t dim, bool keepdim = false);
-OFL_API StatusOr<TensorList> MinAlong(const Tensor& x, int64_t dim, bool keepdim = false);
+// The extreme of all elements.
+OFL_API StatusOr<Tensor> Max(const Tensor& x);
+OFL_API StatusOr<Tensor> Min(const Tensor& x);
+// The extremes along dim, and the (first) places where they are, int64.
+OFL_API StatusOr<TensorList> Max(const Tensor& x, int64_t dim, bool keepdim = false);
+OFL_API StatusOr<TensorList> Min(const Tensor& x, int64_t dim, bool keepdim = false);
 // The place of the first extreme, int64: along dim, or in the flattened tensor.
 OFL_API StatusOr<Tensor> ArgMax(const Tensor& x, std::optional<int64_t> dim = {},
                                 bool keepdim = false);

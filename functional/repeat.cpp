@@ -195,19 +195,19 @@ OFL_REGISTER_FUNCTION("repeat(Tensor self, int[] sizes) -> Tensor", Repeat, kMet
                       "The tensor so many times along each dim; dims in front are new.");
 OFL_REGISTER_FUNCTION("tile(Tensor input, int[] dims) -> Tensor", Tile, kMethod,
                       "repeat, where missing sizes in front are 1.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "repeat_interleave(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> "
     "Tensor",
-    RepeatBy, kMethod,
+    RepeatBy, RepeatInterleave, kMethod,
     "Each element so many times in a row, along a dim or of the flat tensor; with a 1-D tensor of\n"
     "integers, each as often as its number says. Of the numbers alone, their places so repeated.\n"
     "output_size is taken for PyTorch's sake: the size is counted.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, "
     "int? output_size=None) -> Tensor",
-    RepeatByTensor, kMethod, "");
-OFL_REGISTER_FUNCTION("repeat_interleave.places(Tensor input, *, int? output_size=None) -> Tensor",
-                      RepeatPlaces, kMethod, "");
+    RepeatByTensor, RepeatInterleave, kMethod, "");
+OFL_REGISTER_ADAPTER("repeat_interleave.places(Tensor input, *, int? output_size=None) -> Tensor",
+                     RepeatPlaces, RepeatedPlaces, kMethod, "");
 OFL_REGISTER_FUNCTION("flip(Tensor input, int[] dims) -> Tensor", Flip, kMethod,
                       "The order of the elements along the dims turned round.");
 OFL_REGISTER_FUNCTION("fliplr(Tensor input) -> Tensor", Fliplr, kMethod,

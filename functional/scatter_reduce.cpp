@@ -256,8 +256,6 @@ StatusOr<Tensor> IndexReduce(const Tensor& x, int64_t dim, const Tensor& index,
   return y.ok() ? y : Renamed(kName, y.status());
 }
 
-namespace {
-
 StatusOr<Tensor> ScatterReduceInto(const Tensor& self, int64_t dim, const Tensor& index,
                                    const Tensor& src, absl::string_view reduce, bool include_self) {
   StatusOr<Tensor> y = ScatterReduce(self, dim, index, src, reduce, include_self);
@@ -269,8 +267,6 @@ StatusOr<Tensor> IndexReduceInto(const Tensor& self, int64_t dim, const Tensor& 
   StatusOr<Tensor> y = IndexReduce(self, dim, index, source, reduce, include_self);
   return y.ok() ? CopyInto(self, *y) : Renamed("index_reduce_", y.status());
 }
-
-}  // namespace
 
 OFL_REGISTER_FUNCTION(
     "scatter_reduce(Tensor input, int dim, Tensor index, Tensor src, str reduce, *, "

@@ -20,5 +20,12 @@ OFL_API StatusOr<Tensor> ScatterReduce(const Tensor& x, int64_t dim, const Tenso
 OFL_API StatusOr<Tensor> IndexReduce(const Tensor& x, int64_t dim, const Tensor& index,
                                      const Tensor& source, absl::string_view reduce,
                                      bool include_self = true);
+// Both in place.
+OFL_API StatusOr<Tensor> ScatterReduceInto(const Tensor& self, int64_t dim, const Tensor& index,
+                                           const Tensor& src, absl::string_view reduce,
+                                           bool include_self = true);
+OFL_API StatusOr<Tensor> IndexReduceInto(const Tensor& self, int64_t dim, const Tensor& index,
+                                         const Tensor& source, absl::string_view reduce,
+                                         bool include_self = true);
 
 }  // namespace oneflow_lite::functional

@@ -51,15 +51,7 @@ StatusOr<Tensor> SearchFunction(const Tensor& sorted_sequence, const Operand& x,
     return BadValue("searchsorted", "side", absl::StrCat("\"", *side, "\""),
                     right ? "\"right\", as right is True" : "\"left\" or \"right\"");
   }
-  if (!sorted_sequence.defined()) return NotDefined("searchsorted", "sorted_sequence");
-  Tensor line = sorted_sequence.Detach();
-  if (sorter.defined()) {
-    if (sorter.shape() != line.shape()) {
-      return ShapeMismatch("searchsorted", "sorter", sorter.shape(), line.shape().ToString());
-    }
-    OFL_ASSIGN_OR_RETURN(line, Gather(line, -1, sorter));
-  }
-  return SearchSorted(line, x, right || side == "right", out_int32);
+  return SearchSorted(sorted_sequence, x, right || side == "right", out_int32, sorter);
 }
 
 StatusOr<Tensor> BucketizeFunction(const Operand& x, const Tensor& boundaries, bool out_int32,
@@ -86,14 +78,10 @@ StatusOr<Tensor> IsOneOf(const Tensor& sought, const Tensor& among, bool invert)
   return found;
 }
 
-StatusOr<Tensor> HistcFunction(const Tensor& x, int64_t bins, double min, double max) {
-  return Histc(x, bins, min, max);
-}
-
 }  // namespace
 
 StatusOr<Tensor> SearchSorted(const Tensor& sorted_sequence, const Operand& x, bool right,
-                              bool out_int32) {
+                              bool out_int32, const Tensor& sorter) {
   static const OpExpr& op = OpBuilder("searchsorted")
                                 .Input("sorted")
                                 .Input("in")
@@ -102,6 +90,14 @@ StatusOr<Tensor> SearchSorted(const Tensor& sorted_sequence, const Operand& x, b
                                 .Attr("out_int32")
                                 .Get();
   if (!sorted_sequence.defined()) return NotDefined("searchsorted", "sorted_sequence");
+  if (sorter.defined()) {
+    if (sorter.shape() != sorted_sequence.shape()) {
+      return ShapeMismatch("searchsorted", "sorter", sorter.shape(),
+                           sorted_sequence.shape().ToString());
+    }
+    OFL_ASSIGN_OR_RETURN(const Tensor line, Gather(sorted_sequence.Detach(), -1, sorter));
+    return SearchSorted(line, x, right, out_int32);
+  }
   if (IsBeyond(sorted_sequence, x)) {  // before or after all, also those equal to the end
     const bool above = std::get<Scalar>(x).to<double>() > 0;
     return SearchSorted(sorted_sequence, Scalar(above ? INT64_MAX : INT64_MIN), above, out_int32);
@@ -263,23 +259,23 @@ StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max
   return To(counts, {}, input.dtype(), /*copy=*/true);
 }
 
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "searchsorted(Tensor sorted_sequence, Operand input, *, bool out_int32=False, bool "
     "right=False, str? side=None, Tensor? sorter=None) -> Tensor",
-    SearchFunction, kFunction,
+    SearchFunction, SearchSorted, kFunction,
     "Where to put elements so that a sequence stays in order: int64 places, or int32.\n"
     "The sequence is [n], or [..., n] with the leading dims of input (ShapeError for others); "
     "sorter has places that bring it into order. Before elements that are equal, or with right, "
     "which side=\"right\" means too, after them. NaN counts as the largest.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "bucketize(Operand input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> "
     "Tensor",
-    BucketizeFunction, kFunction,
+    BucketizeFunction, Bucketize, kFunction,
     "The number of the bucket, between boundaries, of each element; see searchsorted.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "isin(Operand elements, Operand test_elements, *, bool assume_unique=False, bool invert=False) "
     "-> Tensor",
-    IsInFunction, kFunction,
+    IsInFunction, IsIn, kFunction,
     "Whether each element is among the others; with invert, whether it is not.");
 OFL_REGISTER_FUNCTION(
     "bincount(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", BinCount, kMethod,
@@ -287,7 +283,7 @@ OFL_REGISTER_FUNCTION(
     "input is 1-D, of integers that are not negative (ValueError). There are at least minlength "
     "results; otherwise the largest number says, which waits for the device.");
 OFL_REGISTER_FUNCTION(
-    "histc(Tensor input, int bins=100, float min=0, float max=0) -> Tensor", HistcFunction, kMethod,
+    "histc(Tensor input, int bins=100, float min=0, float max=0) -> Tensor", Histc, kMethod,
     "How many elements lie in each of so many parts of [min, max] of one size, in input's dtype.\n"
     "Where min equals max, from the smallest to the largest element, which waits for the device.");
 

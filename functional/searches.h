@@ -15,8 +15,10 @@ namespace oneflow_lite::functional {
 
 // How many elements of the sequence, [n] or [..., n] with the leading dims of x, are below each
 // element; where `right`, how many are not above it. int64, or int32. NaN counts as the largest.
+// sorter has the places that bring the sequence into order, where it is in none.
 OFL_API StatusOr<Tensor> SearchSorted(const Tensor& sorted_sequence, const Operand& x,
-                                      bool right = false, bool out_int32 = false);
+                                      bool right = false, bool out_int32 = false,
+                                      const Tensor& sorter = {});
 // The same among boundaries of 1 dim.
 OFL_API StatusOr<Tensor> Bucketize(const Operand& x, const Tensor& boundaries, bool right = false,
                                    bool out_int32 = false);
@@ -31,6 +33,10 @@ OFL_API StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights = {},
 // are equal, from the smallest to the largest element, which waits for the device.
 OFL_API StatusOr<Tensor> Histc(const Tensor& x, int64_t bins = 100, double min = 0, double max = 0);
 
+// The different elements in ascending order, or slices along dim; those that differ from the one
+// before, in their order. How many there are waits for the device.
+OFL_API StatusOr<Tensor> Unique(const Tensor& x, std::optional<int64_t> dim = {});
+OFL_API StatusOr<Tensor> UniqueConsecutive(const Tensor& x, std::optional<int64_t> dim = {});
 // The different elements, or slices along dim; the place among them of each one, in x's shape or in
 // the dim; and how often each occurs. How many there are waits for the device. `consecutive`: those
 // that differ from the one before, in their order; else in ascending order.

@@ -206,13 +206,20 @@ StatusOr<TensorList> OfEach(absl::Span<const Tensor> tensors) {
   return result;
 }
 
-StatusOr<Tensor> ViewAs(const Tensor& x, const Tensor& other) { return View(x, other.shape()); }
+}  // namespace
+
+StatusOr<Tensor> ViewAs(const Tensor& x, const Tensor& other) {
+  if (!other.defined()) return NotDefined("view_as", "other");
+  return View(x, other.shape());
+}
 StatusOr<Tensor> ReshapeAs(const Tensor& x, const Tensor& other) {
+  if (!other.defined()) return NotDefined("reshape_as", "other");
   return Reshape(x, other.shape());
 }
-StatusOr<Tensor> ExpandAs(const Tensor& x, const Tensor& other) { return Expand(x, other.shape()); }
-
-}  // namespace
+StatusOr<Tensor> ExpandAs(const Tensor& x, const Tensor& other) {
+  if (!other.defined()) return NotDefined("expand_as", "other");
+  return Expand(x, other.shape());
+}
 
 OFL_REGISTER_FUNCTION("movedim(Tensor(a) input, int[] source, int[] destination) -> Tensor",
                       Movedim, kMethod,
@@ -229,13 +236,14 @@ OFL_REGISTER_FUNCTION("broadcast_tensors(Tensor... tensors) -> Tensor[]", Broadc
 OFL_REGISTER_FUNCTION(
     "meshgrid(Tensor... tensors, *, str indexing='ij') -> Tensor[]", Meshgrid, kFunction,
     "The coordinates of all points of a grid; \"xy\" has its first two dims the other way round.");
-OFL_REGISTER_FUNCTION("atleast_1d(Tensor... tensors) -> Tensor...", (OfEach<Atleast1d, 1>),
-                      kFunction, "The tensor, with a dim where it has none; of several, a tuple.");
-OFL_REGISTER_FUNCTION(
-    "atleast_2d(Tensor... tensors) -> Tensor...", (OfEach<Atleast2d, 2>), kFunction,
+OFL_REGISTER_ADAPTER("atleast_1d(Tensor... tensors) -> Tensor...", (OfEach<Atleast1d, 1>),
+                     Atleast1d, kFunction,
+                     "The tensor, with a dim where it has none; of several, a tuple.");
+OFL_REGISTER_ADAPTER(
+    "atleast_2d(Tensor... tensors) -> Tensor...", (OfEach<Atleast2d, 2>), Atleast2d, kFunction,
     "The tensor, with as many dims of 1 in front that it has two; of several, a tuple.");
-OFL_REGISTER_FUNCTION(
-    "atleast_3d(Tensor... tensors) -> Tensor...", (OfEach<Atleast3d, 3>), kFunction,
+OFL_REGISTER_ADAPTER(
+    "atleast_3d(Tensor... tensors) -> Tensor...", (OfEach<Atleast3d, 3>), Atleast3d, kFunction,
     "The tensor as [1, n, 1] or [m, n, 1] where it has fewer dims; of several, a tuple.");
 OFL_REGISTER_FUNCTION(
     "diagonal(Tensor(a) input, int offset=0, int dim1=0, int dim2=1) -> Tensor", Diagonal, kMethod,

@@ -25,6 +25,10 @@ OFL_API StatusOr<Tensor> Unflatten(const Tensor& x, int64_t dim, absl::Span<cons
 // The elements along one dim, copied where strides cannot express it.
 OFL_API StatusOr<Tensor> Ravel(const Tensor& x);
 
+// View, Reshape and Expand to the shape of another tensor.
+OFL_API StatusOr<Tensor> ViewAs(const Tensor& x, const Tensor& other);
+OFL_API StatusOr<Tensor> ReshapeAs(const Tensor& x, const Tensor& other);
+OFL_API StatusOr<Tensor> ExpandAs(const Tensor& x, const Tensor& other);
 OFL_API StatusOr<Tensor> BroadcastTo(const Tensor& x, absl::Span<const int64_t> size);
 // All repeated to one shape, without a copy.
 OFL_API StatusOr<TensorList> BroadcastTensors(absl::Span<const Tensor> tensors);

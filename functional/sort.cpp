@@ -76,20 +76,21 @@ StatusOr<TensorList> TopK(const Tensor& x, int64_t k, int64_t dim, bool largest)
   return CallAlongDim(op, x, axis, {k, largest});
 }
 
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "sort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> (Tensor "
     "values, "
     "Tensor indices)",
-    SortFunction, kMethod,
+    SortFunction, Sort, kMethod,
     "The elements in order along dim, and their places; equal ones keep their order.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "argsort(Tensor input, int dim=-1, bool descending=False, *, bool? stable=None) -> Tensor",
-    ArgSortFunction, kMethod, "The places of the elements in order along dim.");
+    ArgSortFunction, ArgSort, kMethod, "The places of the elements in order along dim.");
 OFL_REGISTER_FUNCTION("msort(Tensor input) -> Tensor", MSort, kMethod,
                       "The elements in order along the first dim.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "topk(Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, "
     "Tensor indices)",
-    TopKFunction, kMethod, "The k largest, or smallest, elements along dim, and their places.");
+    TopKFunction, TopK, kMethod,
+    "The k largest, or smallest, elements along dim, and their places.");
 
 }  // namespace oneflow_lite::functional

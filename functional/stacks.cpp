@@ -186,14 +186,25 @@ StatusOr<TensorList> Dsplit(const Tensor& x, int64_t sections) {
 
 namespace {
 
-template <const NamedSplit& kSplit>
-StatusOr<TensorList> SplitAtPlaces(const Tensor& x, absl::Span<const int64_t> places) {
-  OFL_ASSIGN_OR_RETURN(const int64_t dim, DimOf(kSplit, x));
+StatusOr<TensorList> SplitAt(const NamedSplit& s, const Tensor& x,
+                             absl::Span<const int64_t> places) {
+  OFL_ASSIGN_OR_RETURN(const int64_t dim, DimOf(s, x));
   return TensorSplitAt(x, places, dim);
 }
 
-// Places, or where it has no dims the number of sections, in a tensor.
-StatusOr<TensorList> SplitByTensor(const Tensor& x, const Tensor& cuts, int64_t dim) {
+}  // namespace
+
+StatusOr<TensorList> HsplitAt(const Tensor& x, absl::Span<const int64_t> places) {
+  return SplitAt(kHsplit, x, places);
+}
+StatusOr<TensorList> VsplitAt(const Tensor& x, absl::Span<const int64_t> places) {
+  return SplitAt(kVsplit, x, places);
+}
+StatusOr<TensorList> DsplitAt(const Tensor& x, absl::Span<const int64_t> places) {
+  return SplitAt(kDsplit, x, places);
+}
+
+StatusOr<TensorList> TensorSplit(const Tensor& x, const Tensor& cuts, int64_t dim) {
   if (!cuts.defined()) return NotDefined("tensor_split", "indices_or_sections");
   if (cuts.ndim() > 1) {
     return ShapeMismatch("tensor_split", "indices_or_sections", cuts.shape(), "at most 1 dim");
@@ -207,8 +218,6 @@ StatusOr<TensorList> SplitByTensor(const Tensor& x, const Tensor& cuts, int64_t 
   if (cuts.ndim() == 0) return TensorSplit(x, places[0], dim);
   return TensorSplitAt(x, absl::MakeConstSpan(places, host.numel()), dim);
 }
-
-}  // namespace
 
 OFL_REGISTER_FUNCTION("hstack(Tensor[] tensors) -> Tensor", Hstack, kFunction,
                       "After each other along dim 1, or dim 0 for tensors of 1 dim.");
@@ -226,26 +235,26 @@ OFL_REGISTER_FUNCTION(
     "cartesian_prod(Tensor... tensors) -> Tensor", CartesianProd, kFunction,
     "All combinations of one element of each 1-D tensor: a row each; of one tensor, itself.");
 OFL_REGISTER_FUNCTION(
-    "tensor_split(Tensor(a) input, int indices_or_sections, int dim=0) -> Tensor[]", TensorSplit,
-    kMethod,
+    "tensor_split(Tensor(a) input, int indices_or_sections, int dim=0) -> Tensor[]",
+    (Overload<const Tensor&, int64_t, int64_t>(TensorSplit)), kMethod,
     "Views along a dim: so many, the first ones longer by 1 where needed; or cut at places.");
 OFL_REGISTER_FUNCTION(
     "tensor_split.places(Tensor(a) input, int[] indices_or_sections, int dim=0) -> Tensor[]",
     TensorSplitAt, kMethod, "");
 OFL_REGISTER_FUNCTION(
     "tensor_split.tensor(Tensor(a) input, Tensor indices_or_sections, int dim=0) -> Tensor[]",
-    SplitByTensor, kMethod, "");
+    (Overload<const Tensor&, const Tensor&, int64_t>(TensorSplit)), kMethod, "");
 #define OFL_NAMED_SPLIT(name, of_int, of_places, doc)                                           \
   OFL_REGISTER_FUNCTION(name "(Tensor(a) input, int indices_or_sections) -> Tensor[]", of_int,  \
                         kMethod, doc);                                                          \
   OFL_REGISTER_FUNCTION(name ".places(Tensor(a) input, int[] indices_or_sections) -> Tensor[]", \
                         of_places, kMethod, "")
-OFL_NAMED_SPLIT("hsplit", Hsplit, SplitAtPlaces<kHsplit>,
+OFL_NAMED_SPLIT("hsplit", Hsplit, HsplitAt,
                 "As tensor_split along dim 1, or dim 0 of a tensor of 1 dim; parts are of one "
                 "size.");
-OFL_NAMED_SPLIT("vsplit", Vsplit, SplitAtPlaces<kVsplit>,
+OFL_NAMED_SPLIT("vsplit", Vsplit, VsplitAt,
                 "As tensor_split along dim 0, of 2 dims or more; parts are of one size.");
-OFL_NAMED_SPLIT("dsplit", Dsplit, SplitAtPlaces<kDsplit>,
+OFL_NAMED_SPLIT("dsplit", Dsplit, DsplitAt,
                 "As tensor_split along dim 2, of 3 dims or more; parts are of one size.");
 #undef OFL_NAMED_SPLIT
 

@@ -25,10 +25,15 @@ OFL_API StatusOr<Tensor> CartesianProd(absl::Span<const Tensor> tensors);
 OFL_API StatusOr<TensorList> TensorSplit(const Tensor& x, int64_t sections, int64_t dim = 0);
 OFL_API StatusOr<TensorList> TensorSplitAt(const Tensor& x, absl::Span<const int64_t> places,
                                            int64_t dim = 0);
+// By a tensor of integers, read on the host: how many where it has 0 dims, places where it has 1.
+OFL_API StatusOr<TensorList> TensorSplit(const Tensor& x, const Tensor& cuts, int64_t dim = 0);
 // The same along dim 1 (dim 0 of a 1-D tensor), 0 and 2. ValueError where the sections cannot be of
 // one size.
 OFL_API StatusOr<TensorList> Hsplit(const Tensor& x, int64_t sections);
 OFL_API StatusOr<TensorList> Vsplit(const Tensor& x, int64_t sections);
 OFL_API StatusOr<TensorList> Dsplit(const Tensor& x, int64_t sections);
+OFL_API StatusOr<TensorList> HsplitAt(const Tensor& x, absl::Span<const int64_t> places);
+OFL_API StatusOr<TensorList> VsplitAt(const Tensor& x, absl::Span<const int64_t> places);
+OFL_API StatusOr<TensorList> DsplitAt(const Tensor& x, absl::Span<const int64_t> places);
 
 }  // namespace oneflow_lite::functional

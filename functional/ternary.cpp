@@ -170,6 +170,15 @@ StatusOr<Bounds> BoundsOf(const char* name, const Tensor& x, const std::optional
   return b;
 }
 
+}  // namespace
+
+StatusOr<Tensor> Clamp(const Tensor& x, const std::optional<Operand>& min,
+                       const std::optional<Operand>& max) {
+  OFL_ASSIGN_OR_RETURN(const Bounds b, BoundsOf("clamp", x, min, max, false));
+  OFL_ASSIGN_OR_RETURN(Tensor own, Cast(x, b.dtype));
+  return Call(OpOfThree<"clamp">(), {own, b.min, b.max});
+}
+
 StatusOr<Tensor> ClampInto(const Tensor& self, const std::optional<Operand>& min,
                            const std::optional<Operand>& max) {
   const OpExpr& op = OpIntoFirstOfThree<"clamp_">();
@@ -182,8 +191,12 @@ StatusOr<Tensor> ClampInto(const Tensor& self, const std::optional<Operand>& min
 }
 StatusOr<Tensor> ClampMin(const Tensor& x, const Operand& min) { return Clamp(x, min, {}); }
 StatusOr<Tensor> ClampMax(const Tensor& x, const Operand& max) { return Clamp(x, {}, max); }
-StatusOr<Tensor> ClampMinInto(const Tensor& x, const Operand& min) { return ClampInto(x, min, {}); }
-StatusOr<Tensor> ClampMaxInto(const Tensor& x, const Operand& max) { return ClampInto(x, {}, max); }
+StatusOr<Tensor> ClampMinInto(const Tensor& self, const Operand& min) {
+  return ClampInto(self, min, {});
+}
+StatusOr<Tensor> ClampMaxInto(const Tensor& self, const Operand& max) {
+  return ClampInto(self, {}, max);
+}
 
 StatusOr<Tensor> LerpInto(const Tensor& self, const Operand& end, const Operand& weight) {
   const DType dtype = FloatingOf(ResultDType(self, end, weight));
@@ -199,15 +212,6 @@ StatusOr<Tensor> AddCDivInto(const Tensor& self, const Operand& a, const Operand
   const DType dtype = FloatingOf(ResultDType(self, a, b));
   return CallThreeInto(ScaledOpIntoFirst<"addcdiv_">(), ScaledOpOfThree<"addcdiv">(), self, a, b,
                        dtype, {value});
-}
-
-}  // namespace
-
-StatusOr<Tensor> Clamp(const Tensor& x, const std::optional<Operand>& min,
-                       const std::optional<Operand>& max) {
-  OFL_ASSIGN_OR_RETURN(const Bounds b, BoundsOf("clamp", x, min, max, false));
-  OFL_ASSIGN_OR_RETURN(Tensor own, Cast(x, b.dtype));
-  return Call(OpOfThree<"clamp">(), {own, b.min, b.max});
 }
 
 StatusOr<Tensor> IsClose(const Tensor& a, const Tensor& b, double rtol, double atol,

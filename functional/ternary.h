@@ -24,6 +24,18 @@ OFL_API StatusOr<Tensor> AddCDiv(const Operand& x, const Operand& a, const Opera
 // is x's. A number that the dtype does not hold is its nearest end. ValueError for neither.
 OFL_API StatusOr<Tensor> Clamp(const Tensor& x, const std::optional<Operand>& min,
                                const std::optional<Operand>& max = {});
+OFL_API StatusOr<Tensor> ClampMin(const Tensor& x, const Operand& min);
+OFL_API StatusOr<Tensor> ClampMax(const Tensor& x, const Operand& max);
+// In place, as AddInto (binary.h).
+OFL_API StatusOr<Tensor> LerpInto(const Tensor& self, const Operand& end, const Operand& weight);
+OFL_API StatusOr<Tensor> AddCMulInto(const Tensor& self, const Operand& a, const Operand& b,
+                                     Scalar value = 1);
+OFL_API StatusOr<Tensor> AddCDivInto(const Tensor& self, const Operand& a, const Operand& b,
+                                     Scalar value = 1);
+OFL_API StatusOr<Tensor> ClampInto(const Tensor& self, const std::optional<Operand>& min,
+                                   const std::optional<Operand>& max = {});
+OFL_API StatusOr<Tensor> ClampMinInto(const Tensor& self, const Operand& min);
+OFL_API StatusOr<Tensor> ClampMaxInto(const Tensor& self, const Operand& max);
 // Where |a - b| <= atol + rtol |b|; infinities are close to themselves, NaN to NaN with equal_nan.
 // ValueError for a negative tolerance.
 OFL_API StatusOr<Tensor> IsClose(const Tensor& a, const Tensor& b, double rtol = 1e-5,

@@ -177,8 +177,6 @@ StatusOr<Tensor> Diagflat(const Tensor& x, int64_t offset) {
   return DiagEmbed(line, offset);
 }
 
-namespace {
-
 StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value) {
   const Dims& dims = self.shape().dims();
   const bool square =
@@ -199,8 +197,6 @@ StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value) {
   OFL_RETURN_IF_ERROR(FillInto(diagonal, value).status());
   return self;
 }
-
-}  // namespace
 
 OFL_REGISTER_FUNCTION("tril(Tensor input, int diagonal=0) -> Tensor", Tril, kMethod,
                       "What lies on the diagonal and below, else 0, of the last two dims.");

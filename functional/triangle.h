@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "oneflow_lite/core/scalar.h"
 #include "oneflow_lite/core/tensor.h"
 
 namespace oneflow_lite::functional {
@@ -34,5 +35,8 @@ OFL_API StatusOr<Tensor> DiagEmbed(const Tensor& x, int64_t offset = 0, int64_t 
 // Of a vector the square matrix with it on a diagonal, of a matrix its diagonal.
 OFL_API StatusOr<Tensor> Diag(const Tensor& x, int64_t diagonal = 0);
 OFL_API StatusOr<Tensor> Diagflat(const Tensor& x, int64_t offset = 0);
+// A number where all indices are the same, in place. ShapeError for less than 2 dims, or for more
+// of several sizes.
+OFL_API StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value);
 
 }  // namespace oneflow_lite::functional

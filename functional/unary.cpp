@@ -6,8 +6,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "functional/activation.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/operands.h"
 #include "functional/unary_table.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
@@ -37,40 +39,32 @@ StatusOr<Tensor> CallRow(const Tensor& x, const Attrs& attrs) {
   }
   return Call(op, {x}, attrs);
 }
-template <size_t kRow>
-StatusOr<Tensor> Regular(const Tensor& x) {
-  return CallRow<kRow>(x, {});
+template <OpName kName>
+StatusOr<Tensor> CallNamed(const Tensor& x, const Attrs& attrs = {}) {
+  return CallRow<UnaryRowOf(kName.text)>(x, attrs);
 }
 
-template <size_t kRow>
-bool RegisterRegular() {
-  constexpr const UnaryRow& row = kUnaryRows[kRow];
-  if constexpr (row.regular) {
-    static const std::string signature = absl::StrCat(row.name, "(Tensor input) -> Tensor");
-    return internal::RegisterFunction(signature.c_str(), &Regular<kRow>, kMethod, row.doc, __FILE__,
-                                      __LINE__);
-  }
-  return true;
+// A function and method of the row's name; its text is kept.
+template <auto kFunctor, OpName kName>
+bool RegisterRow(internal::Place place) {
+  constexpr const UnaryRow& row = kUnaryRows[UnaryRowOf(kName.text)];
+  static const std::string signature = absl::StrCat(row.name, "(Tensor input) -> Tensor");
+  return internal::RegisterFunctor<kFunctor>(signature.c_str(), kMethod, row.doc, place);
 }
-template <size_t... I>
-bool RegisterAll(std::index_sequence<I...>) {
-  return (RegisterRegular<I>() && ...);
-}
-const bool regular_registered = RegisterAll(std::make_index_sequence<kNumUnaryRows>());
 
 }  // namespace
 
-#define OFL_UNARY(Function, name) \
-  StatusOr<Tensor> Function(const Tensor& x) { return Regular<UnaryRowOf(name)>(x); }
+// The functor of a row that has nothing else to say, and its function.
+#define OFL_UNARY(Function, name)                                           \
+  StatusOr<Tensor> Function(const Tensor& x) { return CallNamed<name>(x); } \
+  static const bool OFL_CONCAT(ofl_function_registered_, __COUNTER__) =     \
+      RegisterRow<(Function), name>({__FILE__, __LINE__});
 OFL_UNARY(Neg, "neg")
 OFL_UNARY(Exp, "exp")
 OFL_UNARY(Log, "log")
-OFL_UNARY(Relu, "relu")
 OFL_UNARY(Abs, "abs")
 OFL_UNARY(Sqrt, "sqrt")
 OFL_UNARY(Rsqrt, "rsqrt")
-OFL_UNARY(PowHalf, "pow_half")
-OFL_UNARY(PowMinusHalf, "pow_minus_half")
 OFL_UNARY(Tanh, "tanh")
 OFL_UNARY(Sigmoid, "sigmoid")
 OFL_UNARY(Sin, "sin")
@@ -112,27 +106,33 @@ OFL_UNARY(LogicalNot, "logical_not")
 OFL_UNARY(BitwiseNot, "bitwise_not")
 #undef OFL_UNARY
 
+StatusOr<Tensor> PowHalf(const Tensor& x) { return CallNamed<"pow_half">(x); }
+StatusOr<Tensor> PowMinusHalf(const Tensor& x) { return CallNamed<"pow_minus_half">(x); }
+StatusOr<Tensor> Relu(const Tensor& x, bool inplace) {
+  return inplace ? ReluInto(x) : CallNamed<"relu">(x);
+}
+
 StatusOr<Tensor> Gelu(const Tensor& x, absl::string_view approximate) {
-  if (approximate == "tanh") return Regular<UnaryRowOf("gelu_tanh")>(x);
-  if (approximate == "none") return Regular<UnaryRowOf("gelu")>(x);
+  if (approximate == "tanh") return CallNamed<"gelu_tanh">(x);
+  if (approximate == "none") return CallNamed<"gelu">(x);
   return BadValue("gelu", "approximate", absl::StrCat("\"", approximate, "\""),
                   "\"none\" or \"tanh\"");
 }
 StatusOr<Tensor> Round(const Tensor& x, int64_t decimals) {
-  if (decimals == 0) return Regular<UnaryRowOf("round")>(x);
+  if (decimals == 0) return CallNamed<"round">(x);
   const double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
-  return CallRow<UnaryRowOf("round_decimals")>(x, {scale, decimals < 0 ? 1.0 : 0.0});
+  return CallNamed<"round_decimals">(x, {scale, decimals < 0 ? 1.0 : 0.0});
 }
 StatusOr<Tensor> Frac(const Tensor& x) {
   if (x.dtype() == DType::kBool)
     return UnsupportedDType("frac", "the input", x.dtype(), "one of " + ToString(kNumericSet));
-  return IsFloating(x.dtype()) ? Regular<UnaryRowOf("frac")>(x) : Sub(x, x);
+  return IsFloating(x.dtype()) ? CallNamed<"frac">(x) : Sub(x, x);
 }
 StatusOr<Tensor> Sign(const Tensor& x) {
-  return x.dtype() == DType::kBool ? Clone(x) : Regular<UnaryRowOf("sign")>(x);
+  return x.dtype() == DType::kBool ? Clone(x) : CallNamed<"sign">(x);
 }
 StatusOr<Tensor> Square(const Tensor& x) {
-  if (x.dtype() != DType::kBool) return Regular<UnaryRowOf("square")>(x);
+  if (x.dtype() != DType::kBool) return CallNamed<"square">(x);
   return Cast(x, DType::kInt64);
 }
 StatusOr<Tensor> Positive(const Tensor& x) {
@@ -140,7 +140,7 @@ StatusOr<Tensor> Positive(const Tensor& x) {
   return UnsupportedDType("positive", "the input", x.dtype(), "one of " + ToString(kNumericSet));
 }
 StatusOr<Tensor> Logit(const Tensor& x, std::optional<double> eps) {
-  return CallRow<UnaryRowOf("logit")>(x, {eps.value_or(-1.0)});
+  return CallNamed<"logit">(x, {eps.value_or(-1.0)});
 }
 StatusOr<Tensor> NanToNum(const Tensor& x, double nan, std::optional<double> posinf,
                           std::optional<double> neginf) {
@@ -149,9 +149,11 @@ StatusOr<Tensor> NanToNum(const Tensor& x, double nan, std::optional<double> pos
   if (x.dtype() == DType::kFloat16) most = 65504;
   if (x.dtype() == DType::kBFloat16) most = 0x1.fep127;
   const Attrs numbers{nan, posinf.value_or(most), neginf.value_or(-most)};
-  return CallRow<UnaryRowOf("nan_to_num")>(x, numbers);
+  return CallNamed<"nan_to_num">(x, numbers);
 }
 
+OFL_REGISTER_FUNCTION("relu(Tensor input, bool inplace=False) -> Tensor", Relu, kMethod,
+                      "max(x, 0) of each element; NaN stays NaN.");
 OFL_REGISTER_FUNCTION("gelu(Tensor input, str approximate='none') -> Tensor", Gelu, kFunction,
                       "x P(N <= x) of each element, N standard normal; approximate='tanh' for the\n"
                       "approximation by tanh.");

@@ -14,8 +14,8 @@ OFL_API StatusOr<Tensor> Neg(const Tensor& x);
 // e^x and the natural logarithm; integers and bool are cast to float32 first.
 OFL_API StatusOr<Tensor> Exp(const Tensor& x);
 OFL_API StatusOr<Tensor> Log(const Tensor& x);
-// max(x, 0), NaN where x is NaN; any dtype but bool.
-OFL_API StatusOr<Tensor> Relu(const Tensor& x);
+// max(x, 0), NaN where x is NaN; any dtype but bool. With `inplace` it is activation.h's ReluInto.
+OFL_API StatusOr<Tensor> Relu(const Tensor& x, bool inplace = false);
 // |x|; any dtype but bool. Its gradient is 0 where x is.
 OFL_API StatusOr<Tensor> Abs(const Tensor& x);
 // As Exp in their dtypes: the root, 1 / root, tanh, 1 / (1 + e^-x).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of one input. A row is an op (ops/unary.cpp) and, where it is regular, the
-// function and method of the same name (functional/unary.cpp); kernels/unary.cpp binds it.
+// The elementwise ops of one input. A row is an op (ops/unary.cpp), of which functional/unary.cpp
+// makes a functor, a function and a method; kernels/unary.cpp binds it.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,6 @@ struct UnaryRow {
   Rule rule;
   Gradient gradient;
   const char* doc;
-  bool regular = true;        // false: functional/unary.cpp writes the function out
   const char* attrs[3] = {};  // names; floats
 };
 
@@ -41,13 +40,13 @@ inline constexpr UnaryRow kUnaryRows[] = {
     {"neg", UnaryRow::kNumber, UnaryRow::kFormula, "Negates each element."},
     {"exp", UnaryRow::kFloat, UnaryRow::kFormula, "e to the power of each element."},
     {"log", UnaryRow::kFloat, UnaryRow::kFormula, "Natural logarithm of each element."},
-    {"relu", UnaryRow::kNumber, UnaryRow::kFormula, "max(x, 0) of each element.", false},
+    {"relu", UnaryRow::kNumber, UnaryRow::kFormula, "max(x, 0) of each element."},
     {"abs", UnaryRow::kNumber, UnaryRow::kFromInput, "|x| of each element."},
     {"sqrt", UnaryRow::kFloat, UnaryRow::kFromOutput, "Square root of each element."},
     {"rsqrt", UnaryRow::kFloat, UnaryRow::kFromOutput, "1 / sqrt(x) of each element."},
     // The powers that are roots: they keep what pow keeps for backward, the input.
-    {"pow_half", UnaryRow::kFloat, UnaryRow::kFormula, "x^0.5 of each element.", false},
-    {"pow_minus_half", UnaryRow::kFloat, UnaryRow::kFormula, "x^-0.5 of each element.", false},
+    {"pow_half", UnaryRow::kFloat, UnaryRow::kFormula, "x^0.5 of each element."},
+    {"pow_minus_half", UnaryRow::kFloat, UnaryRow::kFormula, "x^-0.5 of each element."},
     {"tanh", UnaryRow::kFloat, UnaryRow::kFromOutput, "Hyperbolic tangent of each element."},
     {"sigmoid", UnaryRow::kFloat, UnaryRow::kFromOutput, "1 / (1 + exp(-x)) of each element."},
     {"sin", UnaryRow::kFloat, UnaryRow::kFromInput, "Sine of each element."},
@@ -55,28 +54,26 @@ inline constexpr UnaryRow kUnaryRows[] = {
     {"erf", UnaryRow::kFloat, UnaryRow::kFromInput, "The error function of each element."},
     {"floor", UnaryRow::kWhole, UnaryRow::kZero, "The largest integer not above each element."},
     {"gelu_tanh", UnaryRow::kFloat, UnaryRow::kFormula,
-     "x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3).", false},
+     "x / (1 + exp(-2 u)), u = sqrt(2 / pi) (x + 0.044715 x^3)."},
     {"gelu", UnaryRow::kFloat, UnaryRow::kFormula,
-     "x P(N <= x) of each element, of a standard normal N.", false},
+     "x P(N <= x) of each element, of a standard normal N."},
     // Rounding and arithmetic.
     {"ceil", UnaryRow::kWhole, UnaryRow::kZero, "The smallest integer not below each element."},
     {"trunc", UnaryRow::kWhole, UnaryRow::kZero, "Each element without its fraction."},
     {"round", UnaryRow::kWhole, UnaryRow::kZero,
-     "The integer nearest to each element, of two the even one.", false},
+     "The integer nearest to each element, of two the even one."},
     {"round_decimals", UnaryRow::kWhole, UnaryRow::kZero,
-     "Each element rounded to a multiple of 1 / scale, or, where before is not 0, of scale.", false,
+     "Each element rounded to a multiple of 1 / scale, or, where before is not 0, of scale.",
      {"scale", "before"}},
-    {"frac", UnaryRow::kFloat, UnaryRow::kFormula, "The fraction of each element, with its sign.",
-     false},
+    {"frac", UnaryRow::kFloat, UnaryRow::kFormula, "The fraction of each element, with its sign."},
     {"sign", UnaryRow::kNumber, UnaryRow::kZero,
-     "1, 0 or -1 of each element; NaN where it is; its gradient is 0.", false},
-    {"square", UnaryRow::kNumber, UnaryRow::kFromInput, "x^2 of each element; of bool as int64.",
-     false},
+     "1, 0 or -1 of each element; NaN where it is; its gradient is 0."},
+    {"square", UnaryRow::kNumber, UnaryRow::kFromInput, "x^2 of each element; of bool as int64."},
     {"reciprocal", UnaryRow::kFloat, UnaryRow::kFromOutput, "1 / x of each element."},
     {"deg2rad", UnaryRow::kFloat, UnaryRow::kFormula, "Degrees as radians."},
     {"rad2deg", UnaryRow::kFloat, UnaryRow::kFormula, "Radians as degrees."},
     {"nan_to_num", UnaryRow::kWhole, UnaryRow::kFromInput,
-     "NaN and the infinities replaced by numbers.", false, {"nan", "posinf", "neginf"}},
+     "NaN and the infinities replaced by numbers.", {"nan", "posinf", "neginf"}},
     // Exponentials and logarithms.
     {"exp2", UnaryRow::kFloat, UnaryRow::kFromOutput, "2 to the power of each element."},
     {"expm1", UnaryRow::kFloat, UnaryRow::kFromOutput,
@@ -86,7 +83,7 @@ inline constexpr UnaryRow kUnaryRows[] = {
     {"log2", UnaryRow::kFloat, UnaryRow::kFromInput, "Logarithm to the base 2 of each element."},
     {"log10", UnaryRow::kFloat, UnaryRow::kFromInput, "Logarithm to the base 10 of each element."},
     {"logit", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "log(x / (1 - x)) of each element; where eps >= 0, of x moved into [eps, 1 - eps].", false,
+     "log(x / (1 - x)) of each element; where eps >= 0, of x moved into [eps, 1 - eps].",
      {"eps"}},
     // Trigonometric and hyperbolic functions.
     {"tan", UnaryRow::kFloat, UnaryRow::kFromOutput, "Tangent of each element."},
@@ -112,22 +109,22 @@ inline constexpr UnaryRow kUnaryRows[] = {
      "The modified Bessel function of the first kind and order 0 of each element."},
     // functional/special.h
     {"ndtr", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "P(N <= x) of each element, of a standard normal N.", false},
+     "P(N <= x) of each element, of a standard normal N."},
     {"log_ndtr", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "The logarithm of P(N <= x) of each element, for small ones too.", false},
+     "The logarithm of P(N <= x) of each element, for small ones too."},
     {"ndtri", UnaryRow::kFloat, UnaryRow::kFromOutput,
-     "Where P(N <= y) is each element, of a standard normal N.", false},
+     "Where P(N <= y) is each element, of a standard normal N."},
     {"entr", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "-x log(x) of each element: 0 at 0, -inf below.", false},
-    {"erfcx", UnaryRow::kFloat, UnaryRow::kFromInput, "exp(x^2) erfc(x) of each element.", false},
-    {"i0e", UnaryRow::kFloat, UnaryRow::kFromInput, "exp(-|x|) i0(x) of each element.", false},
+     "-x log(x) of each element: 0 at 0, -inf below."},
+    {"erfcx", UnaryRow::kFloat, UnaryRow::kFromInput, "exp(x^2) erfc(x) of each element."},
+    {"i0e", UnaryRow::kFloat, UnaryRow::kFromInput, "exp(-|x|) i0(x) of each element."},
     {"i1", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "The modified Bessel function of the first kind and order 1 of each element.", false},
-    {"i1e", UnaryRow::kFloat, UnaryRow::kFromInput, "exp(-|x|) i1(x) of each element.", false},
+     "The modified Bessel function of the first kind and order 1 of each element."},
+    {"i1e", UnaryRow::kFloat, UnaryRow::kFromInput, "exp(-|x|) i1(x) of each element."},
     {"polygamma", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "The derivative of that order of digamma at each element.", false, {"n"}},
+     "The derivative of that order of digamma at each element.", {"n"}},
     {"mvlgamma", UnaryRow::kFloat, UnaryRow::kFromInput,
-     "The logarithm of the gamma function of p dims at each element.", false, {"p"}},
+     "The logarithm of the gamma function of p dims at each element.", {"p"}},
     // Truths and bits.
     {"isnan", UnaryRow::kTruth, UnaryRow::kNone, "Whether each element is NaN."},
     {"isinf", UnaryRow::kTruth, UnaryRow::kNone, "Whether each element is infinite."},

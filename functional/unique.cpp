@@ -13,6 +13,7 @@
 #include "functional/index.h"
 #include "functional/reduce.h"
 #include "functional/scan.h"
+#include "functional/searches.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
@@ -154,9 +155,9 @@ StatusOr<Tensor> FewFloats(const char* name, const Tensor& line) {
   if (line.numel() < kLongLine || !IsFloating(line.dtype()) || SizeOf(line.dtype()) != 2) {
     return Tensor();
   }
-  OFL_ASSIGN_OR_RETURN(Tensor bits, ViewAs(line, DType::kInt16));
+  OFL_ASSIGN_OR_RETURN(Tensor bits, View(line, DType::kInt16));
   OFL_ASSIGN_OR_RETURN(bits, FewNumbers(name, bits));
-  OFL_ASSIGN_OR_RETURN(const Tensor values, ViewAs(bits, line.dtype()));
+  OFL_ASSIGN_OR_RETURN(const Tensor values, View(bits, line.dtype()));
   OFL_ASSIGN_OR_RETURN(Tensor is_nan, Ne(values, values));
   OFL_ASSIGN_OR_RETURN(const Tensor nans, MaskedSelect(values, is_nan));
   if (nans.numel() > 0) return Tensor();
@@ -210,14 +211,19 @@ StatusOr<TensorList> UniqueSlices(const Tensor& x, int64_t axis, bool consecutiv
   return TensorList{values, runs.of, runs.counts};
 }
 
+StatusOr<Tensor> ValuesAlone(const Tensor& x, std::optional<int64_t> dim, bool consecutive) {
+  if (x.defined() && !dim) return UniqueValues(x, consecutive);
+  OFL_ASSIGN_OR_RETURN(TensorList all, UniqueWithCounts(x, dim, consecutive));
+  return std::move(all[0]);
+}
+
 StatusOr<Value> Wanted(const Tensor& x, std::optional<int64_t> dim, bool consecutive, bool inverse,
                        bool counts) {
-  if (x.defined() && !dim && !inverse && !counts) {
-    OFL_ASSIGN_OR_RETURN(Tensor values, UniqueValues(x, consecutive));
+  if (!inverse && !counts) {
+    OFL_ASSIGN_OR_RETURN(Tensor values, ValuesAlone(x, dim, consecutive));
     return Value(std::move(values));
   }
   OFL_ASSIGN_OR_RETURN(TensorList all, UniqueWithCounts(x, dim, consecutive));
-  if (!inverse && !counts) return Value(std::move(all[0]));
   TensorList some{all[0]};
   if (inverse) some.push_back(all[1]);
   if (counts) some.push_back(all[2]);
@@ -243,19 +249,26 @@ StatusOr<TensorList> UniqueWithCounts(const Tensor& x, std::optional<int64_t> di
   return UniqueSlices(x.Detach(), axis, consecutive);
 }
 
-OFL_REGISTER_FUNCTION(
+StatusOr<Tensor> Unique(const Tensor& x, std::optional<int64_t> dim) {
+  return ValuesAlone(x, dim, /*consecutive=*/false);
+}
+StatusOr<Tensor> UniqueConsecutive(const Tensor& x, std::optional<int64_t> dim) {
+  return ValuesAlone(x, dim, /*consecutive=*/true);
+}
+
+OFL_REGISTER_ADAPTER(
     "unique(Tensor input, bool sorted=True, bool return_inverse=False, bool return_counts=False, "
     "int? dim=None) -> Tensor[]",
-    UniqueFunction, kMethod,
+    UniqueFunction, Unique, kMethod,
     "The different elements in ascending order, or with a dim the different slices along it; how "
     "many there are waits for the device.\n"
     "With return_inverse and return_counts a tuple: them, the place among them of each element, "
     "and "
     "how often each occurs. They are sorted in any case.");
-OFL_REGISTER_FUNCTION(
+OFL_REGISTER_ADAPTER(
     "unique_consecutive(Tensor input, bool return_inverse=False, bool return_counts=False, int? "
     "dim=None) -> Tensor[]",
-    ConsecutiveFunction, kMethod,
+    ConsecutiveFunction, UniqueConsecutive, kMethod,
     "The elements that differ from the one before, or with a dim such slices; otherwise as "
     "unique.");
 

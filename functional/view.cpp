@@ -204,7 +204,8 @@ StatusOr<Tensor> AsStrided(const Tensor& x, absl::Span<const int64_t> shape,
                offset.value_or(x.offset()) - x.offset(), std::move(given)});
 }
 
-OFL_REGISTER_FUNCTION("view(Tensor(a) self, int[] size) -> Tensor", View, kMethodOnly,
+OFL_REGISTER_FUNCTION("view(Tensor(a) self, int[] size) -> Tensor",
+                      (Overload<const Tensor&, absl::Span<const int64_t>>(View)), kMethodOnly,
                       "The same memory in another shape; one dim may be -1.");
 OFL_REGISTER_FUNCTION("reshape(Tensor(a) input, int[] shape) -> Tensor", Reshape, kMethod,
                       "The tensor in another shape, a view where possible; one dim may be -1.");

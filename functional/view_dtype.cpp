@@ -28,7 +28,7 @@ Status InUnits(const Tensor& x, int64_t was, int64_t bytes, Dims* strides, int64
 
 }  // namespace
 
-StatusOr<Tensor> ViewAs(const Tensor& x, DType dtype) {
+StatusOr<Tensor> View(const Tensor& x, DType dtype) {
   if (!x.defined()) return NotDefined("view", "self");
   if (GlobalOf(x)) {
     return Error(ErrorKind::kNotImplemented, "view(): ", Describe(x),
@@ -65,7 +65,8 @@ StatusOr<Tensor> ViewAs(const Tensor& x, DType dtype) {
       MakeRef<TensorImpl>(x.storage(), std::move(shape), std::move(strides), offset, dtype));
 }
 
-OFL_REGISTER_FUNCTION("view.dtype(Tensor(a) self, dtype dtype) -> Tensor", ViewAs, kMethodOnly,
+OFL_REGISTER_FUNCTION("view.dtype(Tensor(a) self, dtype dtype) -> Tensor",
+                      (Overload<const Tensor&, DType>(View)), kMethodOnly,
                       "The same bytes as elements of another dtype, without history; of another "
                       "size they divide or\njoin those of the last dim.");
 

@@ -2,7 +2,7 @@
 //
 // The bytes of a tensor as elements of another dtype.
 //
-//   OFL_ASSIGN_OR_RETURN(Tensor bits, functional::ViewAs(x, DType::kInt32));
+//   OFL_ASSIGN_OR_RETURN(Tensor bits, functional::View(x, DType::kInt32));
 #pragma once
 
 #include "oneflow_lite/core/status.h"
@@ -12,6 +12,6 @@ namespace oneflow_lite::functional {
 
 // The same bytes as elements of another dtype, without history. Where its size is another one,
 // those of the last dim, whose stride is 1, are divided or joined; ShapeError where they cannot be.
-OFL_API StatusOr<Tensor> ViewAs(const Tensor& x, DType dtype);
+OFL_API StatusOr<Tensor> View(const Tensor& x, DType dtype);
 
 }  // namespace oneflow_lite::functional

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// A tensor that changes its own dims: afterwards it is what the function without the underscore
-// gives, of the same elements.
+#include "functional/view_in_place.h"
+
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -51,27 +50,28 @@ StatusOr<Tensor> Turn(const char* name, const Tensor& self,
   return self;
 }
 
-StatusOr<Tensor> TransposeSelf(const Tensor& self, int64_t dim0, int64_t dim1) {
+}  // namespace
+
+StatusOr<Tensor> TransposeInto(const Tensor& self, int64_t dim0, int64_t dim1) {
   return Turn("transpose_", self, Transpose, dim0, dim1);
 }
-StatusOr<Tensor> TSelf(const Tensor& self) { return Turn("t_", self, T); }
-StatusOr<Tensor> SqueezeSelf(const Tensor& self, std::optional<Dims> dims) {
+StatusOr<Tensor> TInto(const Tensor& self) { return Turn("t_", self, T); }
+StatusOr<Tensor> SqueezeInto(const Tensor& self, std::optional<Dims> dims) {
   return Turn("squeeze_", self, Squeeze, dims);
 }
-StatusOr<Tensor> UnsqueezeSelf(const Tensor& self, int64_t dim) {
+StatusOr<Tensor> UnsqueezeInto(const Tensor& self, int64_t dim) {
   return Turn("unsqueeze_", self, Unsqueeze, dim);
 }
 
-OFL_REGISTER_FUNCTION("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor", TransposeSelf,
+OFL_REGISTER_FUNCTION("transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor", TransposeInto,
                       kMethodOnly, "As transpose, of the tensor itself: its elements stay.");
-OFL_REGISTER_FUNCTION("t_(Tensor(a!) self) -> Tensor", TSelf, kMethodOnly,
+OFL_REGISTER_FUNCTION("t_(Tensor(a!) self) -> Tensor", TInto, kMethodOnly,
                       "As t, of the tensor itself: its elements stay.");
-OFL_REGISTER_FUNCTION("squeeze_(Tensor(a!) self, int[]? dim=None) -> Tensor", SqueezeSelf,
+OFL_REGISTER_FUNCTION("squeeze_(Tensor(a!) self, int[]? dim=None) -> Tensor", SqueezeInto,
                       kMethodOnly, "As squeeze, of the tensor itself.");
-OFL_REGISTER_FUNCTION("unsqueeze_(Tensor(a!) self, int dim) -> Tensor", UnsqueezeSelf, kMethodOnly,
+OFL_REGISTER_FUNCTION("unsqueeze_(Tensor(a!) self, int dim) -> Tensor", UnsqueezeInto, kMethodOnly,
                       "As unsqueeze, of the tensor itself.");
 OFL_REGISTER_ALIAS("swapaxes_", "transpose_");
 OFL_REGISTER_ALIAS("swapdims_", "transpose_");
 
-}  // namespace
 }  // namespace oneflow_lite::functional

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/cpp_api.md: every functor of functional/*.h, by header, with its C++ signature.
+"""Writes docs/cpp_api.md: every functor of functional/*.h, by header, and its names in Python.
 
-python scripts/cpp_api.py         # to the standard output
-python scripts/cpp_api.py PATH    # to a file
+.venv/bin/python scripts/cpp_api.py         # to the standard output
+.venv/bin/python scripts/cpp_api.py PATH    # to a file
 """
 
 from __future__ import annotations
@@ -11,11 +11,17 @@ import re
 import sys
 from pathlib import Path
 
+from oneflow_lite import _oneflow_lite as ext
+
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """# The C++ API
 
 Every functor that `functional/` declares, by its header; a functor's comment there is its contract.
-`scripts/cpp_api.py` writes this page. All are in the namespace `oneflow_lite::functional`.
+All are in the namespace `oneflow_lite::functional`. Behind a functor stand the functions and
+methods of Python that come to it. "Into" says that the first argument is changed in place: `lerp_`
+is `LerpInto`. Names of `flow.linalg` and `flow.special` have that in front. `scripts/cpp_api.py`
+writes this page from the headers and from the registrations, of which each names its functor
+(`oneflow_lite/framework/function.h`).
 """
 
 
@@ -36,13 +42,49 @@ def functors(text: str) -> list[str]:
     return [" ".join(declaration.split()) for declaration in found]
 
 
+def name_of(declaration: str) -> str:
+    """The functor's name: Softmax of "StatusOr<Tensor> Softmax(const Tensor& x, ...)"."""
+    return re.search(r"(\w+)\(", declaration)[1]
+
+
+def declared() -> dict[str, str]:
+    """The header of each functor that the library exports, by the functor's name."""
+    return {
+        name_of(declaration): path.name
+        for path in sorted((ROOT / "functional").glob("*.h"))
+        for declaration in functors(path.read_text(encoding="utf-8"))
+    }
+
+
+def registered() -> list[tuple[str, str]]:
+    """The functions of Python, one by one with their overloads, and the functor of each."""
+    return [
+        (function["name"], functor)
+        for function in ext.list_functions()
+        for functor in function["functors"]
+    ]
+
+
+def python_names() -> dict[str, list[str]]:
+    """The names in Python of each functor."""
+    names: dict[str, list[str]] = {}
+    for name, functor in registered():
+        if name not in names.setdefault(functor, []):
+            names[functor].append(name)
+    return names
+
+
 def page() -> str:
     """The whole page."""
-    parts = [HEAD]
+    parts, names = [HEAD], python_names()
     for path in sorted((ROOT / "functional").glob("*.h")):
         text = path.read_text(encoding="utf-8")
-        if declared := functors(text):
-            body = "\n".join(f"{declaration};" for declaration in declared)
+        if found := functors(text):
+            body = "\n".join(
+                f"{declaration};" + "".join(f"  // {', '.join(called)}" for called in
+                                            [names.get(name_of(declaration))] if called)
+                for declaration in found
+            )  # fmt: skip
             parts.append(f"## functional/{path.name}\n\n{headline(text)}\n\n```text\n{body}\n```\n")
     return "\n".join(parts)
 

@@ -17,11 +17,11 @@ struct Pending {
   const char* signature;
   const char* doc;
   FunctionFlags flags;
+  absl::string_view functor;
   decltype(FunctionSchema::call) call;
   void (*target)();
   std::vector<internal::ArgShape> shape;
-  const char* file;
-  int line;
+  internal::Place place;
 };
 std::vector<Pending>& PendingFunctions() {
   static auto* pending = new std::vector<Pending>;
@@ -189,6 +189,7 @@ const Table& GetTable() {
         s = CheckShape(*parsed, p.shape);
         parsed->doc = p.doc;
         parsed->flags = p.flags;
+        parsed->functor = std::string(p.functor);
         parsed->call = p.call;
         parsed->target = p.target;
         const std::string name = parsed->name;
@@ -196,7 +197,7 @@ const Table& GetTable() {
           s = Error(ErrorKind::kRuntime, "function ", name, " is registered twice");
         }
       }
-      if (!s.ok()) CheckFailed(p.file, p.line, std::string(s.message()).c_str());
+      if (!s.ok()) CheckFailed(p.place.file, p.place.line, std::string(s.message()).c_str());
     }
     for (const PendingOrder& order : PendingOrders()) {
       const Status s = AddOlderOrder(order, functions);
@@ -269,9 +270,10 @@ absl::Span<const absl::string_view> MeaninglessNames() { return kMeaningless; }
 
 namespace internal {
 bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
-                    decltype(FunctionSchema::call) call, void (*target)(),
-                    std::vector<ArgShape> shape, const char* file, int line) {
-  PendingFunctions().push_back({signature, doc, flags, call, target, std::move(shape), file, line});
+                    absl::string_view functor, decltype(FunctionSchema::call) call,
+                    void (*target)(), std::vector<ArgShape> shape, Place place) {
+  PendingFunctions().push_back(
+      {signature, doc, flags, functor, call, target, std::move(shape), place});
   return true;
 }
 bool AppendAlias(const char* alias, const char* name) {

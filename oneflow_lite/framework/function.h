@@ -7,6 +7,12 @@
 //   OFL_REGISTER_FUNCTION("softmax(Tensor input, int? dim=None, dtype? dtype=None) -> Tensor",
 //                         functional::Softmax, kMethod, "Softmax over a dim. ...");
 //
+// The function that is registered is the functor that C++ callers have: a header declares it, and a
+// function of an anonymous namespace does not compile here. Where Python's arguments are others
+// than C++'s, a second line of text names the functor (OFL_REGISTER_ADAPTER). An overloaded functor
+// is given as Overload<const Tensor&, int64_t>(Split). FunctionSchema::functor has its name, and
+// tests/python/test_cpp_api.py compares with the headers.
+//
 // Types: Tensor Tensor? Tensor[] int int? int[] int[]? float bool Scalar Scalar? Operand (a tensor
 // or a number) dtype dtype? Device Device? str Generator?. A '*' makes what follows keyword-only;
 // an int[] that comes first after self may be given as separate ints (x.view(2, 3)). Tensor(a!) is
@@ -76,6 +82,7 @@ struct FunctionSchema {
   std::vector<ArgSchema> args;
   std::vector<std::string> results;  // their names, where a list of tensors has them
   std::string alias_of;              // the function that this is another name of, or empty
+  std::string functor;               // what C++ callers have: "Softmax" in namespace functional
   // Orders in which arguments were once given by place: indices into args.
   std::vector<std::vector<size_t>> older;
   FunctionFlags flags = kFunction;
@@ -189,33 +196,91 @@ Status CallBoxed(R (*f)(Args...), absl::Span<Value> args, Value* result,
   }
 }
 
+// Where a function stands in the source.
+struct Place {
+  const char* file;
+  int line;
+};
+
 OFL_API bool AppendAlias(const char* alias, const char* name);
 OFL_API bool AppendFunction(const char* signature, const char* doc, FunctionFlags flags,
-                            decltype(FunctionSchema::call) call, void (*target)(),
-                            std::vector<ArgShape> shape, const char* file, int line);
+                            absl::string_view functor, decltype(FunctionSchema::call) call,
+                            void (*target)(), std::vector<ArgShape> shape, Place place);
 
 OFL_API bool AppendOlderOrder(const char* function, const char* names, const char* file, int line);
 
 template <class R, class... Args>
 bool RegisterFunction(const char* signature, R (*f)(Args...), FunctionFlags flags, const char* doc,
-                      const char* file, int line) {
+                      absl::string_view functor, Place place) {
   const auto call = [](void (*target)(), absl::Span<Value> args, Value* result) {
     return CallBoxed(reinterpret_cast<R (*)(Args...)>(target), args, result,
                      std::index_sequence_for<Args...>{});
   };
   return AppendFunction(
-      signature, doc, flags, call, reinterpret_cast<void (*)()>(f),
-      {{ArgTraits<std::decay_t<Args>>::kType, ArgTraits<std::decay_t<Args>>::kOptional}...}, file,
-      line);
+      signature, doc, flags, functor, call, reinterpret_cast<void (*)()>(f),
+      {{ArgTraits<std::decay_t<Args>>::kType, ArgTraits<std::decay_t<Args>>::kOptional}...}, place);
 }
 
+// "... [with auto kFunction = oneflow_lite::functional::Softmax]", or clang's
+// "... [kFunction = &oneflow_lite::functional::Softmax]"
+template <auto kFunction>
+constexpr const char* NamedInFull() {
+  return __PRETTY_FUNCTION__;
+}
+// "Softmax"; nothing where the function is another file's business, in an anonymous namespace.
+template <auto kFunction>
+constexpr absl::string_view FunctorName() {
+  const char* const text = NamedInFull<kFunction>();
+  size_t start = 0;
+  while (text[start] != '=') ++start;
+  size_t end = ++start;
+  for (; text[end] != ']'; ++end) {
+    if (text[end] == '{' || text[end] == '(') return {};  // {anonymous}, (anonymous namespace)
+    if (text[end] == ':') start = end + 1;
+  }
+  while (text[start] == ' ' || text[start] == '&') ++start;
+  return {text + start, end - start};
+}
+template <auto kFunctor>
+bool RegisterFunctor(const char* signature, FunctionFlags flags, const char* doc, Place place) {
+  constexpr absl::string_view name = FunctorName<kFunctor>();
+  static_assert(!name.empty(),
+                "C++ callers cannot reach this function: declare it in a header of functional/, "
+                "or name the functor that they have (OFL_REGISTER_ADAPTER)");
+  return RegisterFunction(signature, kFunctor, flags, doc, name, place);
+}
+
+template <class... Args>
+struct OverloadOf {
+  template <class R>
+  constexpr auto operator()(R (*f)(Args...)) const {
+    return f;
+  }
+};
+
 }  // namespace internal
+
+// The overload of a function that takes these arguments.
+template <class... Args>
+inline constexpr internal::OverloadOf<Args...> Overload;
+
 }  // namespace oneflow_lite
 
-#define OFL_REGISTER_FUNCTION(signature, function, flags, doc)                              \
-  static const bool OFL_CONCAT(ofl_function_registered_, __COUNTER__) =                     \
-      ::oneflow_lite::internal::RegisterFunction(signature, function, flags, doc, __FILE__, \
-                                                 __LINE__)
+#define OFL_REGISTER_FUNCTION(signature, function, flags, doc)                     \
+  static const bool OFL_CONCAT(ofl_function_registered_, __COUNTER__) =            \
+      ::oneflow_lite::internal::RegisterFunctor<(function)>(signature, flags, doc, \
+                                                            {__FILE__, __LINE__})
+
+// A function that only turns Python's arguments into those of `functor`, which C++ callers have:
+//
+//   OFL_REGISTER_ADAPTER("argsort(..., *, bool? stable=None) -> Tensor", ArgSortFunction, ArgSort,
+//                        kMethod, "...");
+#define OFL_REGISTER_ADAPTER(signature, function, functor, flags, doc)                           \
+  static const bool OFL_CONCAT(ofl_function_registered_, __COUNTER__) = [] {                     \
+    using ::oneflow_lite::functional::functor; /* there is one of that name */                   \
+    return ::oneflow_lite::internal::RegisterFunction(signature, function, flags, doc, #functor, \
+                                                      {__FILE__, __LINE__});                     \
+  }()
 
 // Another name of a registered function, which its errors speak of: OFL_REGISTER_ALIAS("less",
 // "lt").

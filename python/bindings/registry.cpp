@@ -30,6 +30,14 @@ PyObject* ListOpNames(PyObject*, PyObject*) {
   });
 }
 
+// To the list under a key of a dict.
+bool AppendTo(PyObject* dict, const char* key, const std::string& text) {
+  const PyRef name(Text(key)), item(Text(text));
+  if (!name || !item) return false;
+  const PyRef list = FindKey(dict, name.get());
+  return list && PyList_Append(list.get(), item.get()) == 0;
+}
+
 PyObject* ListFunctionDicts(PyObject*, PyObject*) {
   return Protect([]() -> PyObject* {
     PyRef list(PyList_New(0));
@@ -37,17 +45,17 @@ PyObject* ListFunctionDicts(PyObject*, PyObject*) {
       if (absl::StrContains(f->name, '.')) {  // an overload of the function before it
         const Items items(list.get());
         const PyRef first = items[items.size() - 1];
-        const PyRef key(Text("overloads")), signature(Text(f->text));
-        if (!key || !signature) return nullptr;
-        const PyRef overloads = FindKey(first.get(), key.get());
-        if (!overloads || PyList_Append(overloads.get(), signature.get()) < 0) return nullptr;
+        if (!AppendTo(first.get(), "overloads", f->text) ||
+            !AppendTo(first.get(), "functors", f->functor)) {
+          return nullptr;
+        }
         continue;
       }
-      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N,s:[]}", "name", f->name.c_str(),
+      PyRef dict(Py_BuildValue("{s:s,s:s,s:s,s:s,s:N,s:N,s:[],s:[s]}", "name", f->name.c_str(),
                                "signature", f->text.c_str(), "doc", f->doc.c_str(), "alias_of",
                                f->alias_of.c_str(), "method", PyBool_FromLong(f->flags & kMethod),
-                               "method_only", PyBool_FromLong(f->flags == kMethodOnly),
-                               "overloads"));
+                               "method_only", PyBool_FromLong(f->flags == kMethodOnly), "overloads",
+                               "functors", f->functor.c_str()));
       if (!list || !dict || PyList_Append(list.get(), dict.get()) < 0) return nullptr;
     }
     return list.Give();
@@ -106,8 +114,8 @@ PyMethodDef registry_functions[] = {
     {"list_ops", ListOpNames, METH_NOARGS, "list_ops()\n--\n\nThe names of all ops, sorted."},
     {"list_functions", ListFunctionDicts, METH_NOARGS,
      "list_functions()\n--\n\n"
-     "The registered functions: name, signature, doc, alias_of, method, method_only, overloads of "
-     "each."},
+     "The registered functions: name, signature, doc, alias_of, method, method_only, overloads and "
+     "functors of each: what C++ callers have in place of the function and of its overloads."},
     {"build_config", BuildConfig, METH_NOARGS,
      "build_config()\n--\n\nHow the library was built, and what it found."},
     {nullptr, nullptr, 0, nullptr}};
