@@ -9,7 +9,9 @@
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/device_traits.h"
+#include "functional/host_value.h"
 #include "functional/made_like.h"
+#include "functional/reduce.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/sort.h"
@@ -204,6 +206,18 @@ StatusOr<Tensor> BernoulliInto(const Tensor& self, double p, Ref<Generator> gene
 
 namespace {
 
+// ValueError for elements that are no probabilities, where reading them waits for nothing.
+// Elsewhere they draw 0 below 0 and for NaN, and 1 above 1.
+Status CheckChances(const char* name, const char* argument, const Tensor& p) {
+  if (p.numel() == 0 || !ReadsAtOnce(p)) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(const TensorList ends, AMinMax(p.Detach()));
+  OFL_ASSIGN_OR_RETURN(const auto least, ValueOf<double>(name, ends[0]));
+  OFL_ASSIGN_OR_RETURN(const auto most, ValueOf<double>(name, ends[1]));
+  if (least >= 0 && most <= 1) return OkStatus();
+  return Error(ErrorKind::kValue, name, "(): ", argument, " has elements from ", least, " to ",
+               most, ", but they must be in [0, 1]");
+}
+
 // Float32 numbers as those that p, a tensor, is compared with.
 StatusOr<Tensor> Draws(const Tensor& p, const Shape& shape, Ref<Generator> generator) {
   OFL_ASSIGN_OR_RETURN(const Tensor drawn, Rand(shape, std::move(generator), {}, p.device()));
@@ -215,6 +229,7 @@ StatusOr<Tensor> Draws(const Tensor& p, const Shape& shape, Ref<Generator> gener
 StatusOr<Tensor> BernoulliInto(const Tensor& self, const Tensor& p, Ref<Generator> generator) {
   if (!self.defined()) return NotDefined("bernoulli_", "self");
   if (!p.defined()) return NotDefined("bernoulli_", "p");
+  OFL_RETURN_IF_ERROR(CheckChances("bernoulli_", "p", p));
   OFL_ASSIGN_OR_RETURN(const Tensor truth, Draws(p, self.shape(), std::move(generator)));
   return CopyInto(self, truth);
 }
@@ -225,6 +240,7 @@ StatusOr<Tensor> Bernoulli(const Tensor& x, std::optional<double> p, Ref<Generat
     OFL_ASSIGN_OR_RETURN(const Tensor y, Empty(x.shape(), x.dtype(), x.device()));
     return BernoulliInto(y, *p, std::move(generator));
   }
+  OFL_RETURN_IF_ERROR(CheckChances("bernoulli", "input", x));
   OFL_ASSIGN_OR_RETURN(const Tensor truth, Draws(x, x.shape(), std::move(generator)));
   return Cast(truth, x.dtype());
 }
@@ -395,7 +411,9 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION(
     "bernoulli(Tensor input, float? p=None, *, Generator? generator=None) -> Tensor", Bernoulli,
     kMethod,
-    "1 with the probability that each element gives, or everywhere p, else 0, in its dtype.");
+    "1 with the probability that each element gives, or everywhere p, else 0, in its dtype.\n"
+    "ValueError for a probability beyond [0, 1] or NaN; of a tensor on CUDA, for which no call\n"
+    "waits, it counts as the nearer of 0 and 1, and NaN as 0.");
 OFL_REGISTER_FUNCTION(
     "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
     "Generator? generator=None) -> Tensor",

@@ -36,7 +36,8 @@ OFL_API StatusOr<Tensor> ExponentialInto(const Tensor& self, double lambd = 1,
 OFL_API StatusOr<Tensor> RandomInto(const Tensor& self, std::optional<int64_t> low = {},
                                     std::optional<int64_t> high = {},
                                     Ref<Generator> generator = {});
-// 1 with probability p, else 0.
+// 1 with probability p, else 0. Elements of p beyond [0, 1] or NaN are a ValueError on the CPU. On
+// CUDA, for which no call waits, they count as the nearer of 0 and 1, NaN as 0; Bernoulli likewise.
 OFL_API StatusOr<Tensor> BernoulliInto(const Tensor& self, double p = 0.5,
                                        Ref<Generator> generator = {});
 OFL_API StatusOr<Tensor> BernoulliInto(const Tensor& self, const Tensor& p,

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that are no probability, no deviation, no place, no int64; and a wrapped diagonal."""
+
+import math
+
+import numpy as np
+import pytest
+
+import oneflow_lite as flow
+
+NAN = math.nan
+
+
+def tensor(values, device, dtype=flow.float32):
+    return flow.tensor(values, dtype=dtype).to(device)
+
+
+@pytest.mark.parametrize("dtype", [flow.float16, flow.float32, flow.float64])
+@pytest.mark.parametrize("bad", [-0.25, 1.5, NAN, math.inf])
+def test_no_probability(bad, dtype):
+    p = tensor([0.5, bad], "cpu", dtype)
+    with pytest.raises(ValueError, match=r"bernoulli\(\): input has elements from .* in \[0, 1\]"):
+        flow.bernoulli(p)
+    x = flow.full((2,), 7.0)
+    with pytest.raises(ValueError, match=r"bernoulli_\(\): p has elements from .* in \[0, 1\]"):
+        x.bernoulli_(p)
+    assert x.tolist() == [7, 7]
+    for call in (lambda: x.bernoulli_(bad), lambda: flow.bernoulli(x, bad)):
+        with pytest.raises(ValueError, match=r"p is .*, but it must be in \[0, 1\]"):
+            call()
+
+
+def test_probabilities_at_the_ends(device):
+    p = tensor([0.0, 1.0], device, flow.float16)
+    assert flow.bernoulli(p).tolist() == [0, 1]
+    assert tensor([5, 5], device).bernoulli_(p).tolist() == [0, 1]
+    assert flow.bernoulli(tensor([], device)).shape == (0,)
+    with pytest.raises(ValueError):
+        flow.bernoulli(tensor([0, 2], "cpu", flow.int64))
+
+
+@pytest.mark.cuda
+def test_no_probability_where_nothing_waits():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    assert flow.bernoulli(tensor([-1.0, 2.0, NAN], "cuda")).tolist() == [0, 1, 0]
