@@ -197,14 +197,24 @@ def normal(
     dtype: dtype | None = None,
     device: _Device | None = None,
 ) -> Tensor:
-    """Normal random numbers of these means and deviations: one per element, or of a size."""
+    """Normal random numbers of these means and deviations: one per element, or of a size.
+
+    Raises
+    ------
+    ValueError
+        std is below 0, or NaN. Of a tensor it is looked for on the CPU alone: on another device the
+        call does not wait, and the numbers lie on the other side of the mean.
+    """
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if size is None and not tensors:
         raise TypeError("normal() takes a size where mean and std are numbers")
     if size is None:
         size = common_shape("normal", (t.shape for t in tensors))
-    if not isinstance(std, Tensor) and std < 0:
-        raise ValueError(f"normal(): std is {std}, but it must not be negative")
+    if not isinstance(std, Tensor):
+        if not std >= 0:
+            raise ValueError(f"normal(): std is {std}, but it must not be negative")
+    elif std.device.type == "cpu" and not std.is_global and not (std >= 0).all():
+        raise ValueError("normal(): std has elements below 0 or NaN, but must not be negative")
     kind = {"dtype": tensors[0].dtype, "device": tensors[0].device} if tensors else {}
     kind |= {k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}
     return _C.randn(list(size), generator=generator, **kind) * std + mean

@@ -44,3 +44,19 @@ def test_no_probability_where_nothing_waits():
     if not flow.cuda.is_available():
         pytest.skip("no GPU here")
     assert flow.bernoulli(tensor([-1.0, 2.0, NAN], "cuda")).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("std", [-1.0, NAN])
+def test_no_deviation(std):
+    x = flow.full((2,), 7.0)
+    for call in (lambda: flow.nn.init.normal_(x, std=std), lambda: x.normal_(0, std),
+                 lambda: flow.normal(0.0, std, (2,)), lambda: flow.normal(x, std),
+                 lambda: flow.normal(x, flow.tensor([1.0, std])),
+                 lambda: flow.normal(0.0, flow.tensor([std, 1.0]))):  # fmt: skip
+        with pytest.raises(ValueError, match="normal_?.*std"):
+            call()
+    assert x.tolist() == [7, 7]
+    with pytest.raises(ValueError, match="std"):
+        flow.nn.init.kaiming_normal_(flow.ones(2, 2), a=-NAN)
+    assert flow.normal(x, flow.zeros(2)).tolist() == [7, 7]
+    assert flow.nn.init.normal_(x, 3.0, 0.0).tolist() == [3, 3]

@@ -93,7 +93,9 @@ def uniform_(
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """Fills with normal values."""
+    """Fills with normal values. ValueError where std is below 0, or NaN."""
+    if not std >= 0:
+        raise ValueError(f"normal_(): std is {std}, but it must not be negative")
     return _fill(tensor, _C.randn, std, mean, generator)
 
 
