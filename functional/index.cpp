@@ -57,12 +57,34 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
   return t;
 }
 
+// Nothing of t, in a shape without elements; autograd follows.
+StatusOr<Tensor> NothingOf(const Tensor& t, const Shape& shape) {
+  OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(t, {-1}));
+  OFL_ASSIGN_OR_RETURN(const Tensor none, Slice(line, 0, 0, 0));
+  return Reshape(none, shape);
+}
+// Whether the op takes the index beside x: it has as many dims, and none larger but the axis.
+bool Fits(const Tensor& x, int64_t axis, const Tensor& index) {
+  bool fits = index.ndim() == x.ndim();
+  for (int d = 0; fits && d < x.ndim(); ++d) fits = d == axis || index.shape()[d] <= x.shape()[d];
+  return fits;
+}
+
 StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& self, int64_t dim,
                              const Tensor& index, const Operand& src, bool from_end) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf(name, "index", index));
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
-  OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, src));
+  Operand source = src;
+  if (places.numel() == 0 && self.ndim() > 0) {  // nothing goes anywhere, whatever its dims
+    Shape nothing = self.shape();
+    nothing[static_cast<int>(axis)] = 0;
+    OFL_ASSIGN_OR_RETURN(places, NothingOf(places, nothing));
+    if (const Tensor* t = std::get_if<Tensor>(&src); t && t->defined()) {
+      OFL_ASSIGN_OR_RETURN(source, NothingOf(*t, nothing));
+    }
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, source));
   OFL_ASSIGN_OR_RETURN(places, ApartFrom(self, places));
   OFL_ASSIGN_OR_RETURN(from, ApartFrom(self, from));
   if (self.ndim() > 0 && self.shape()[static_cast<int>(axis)] == 0 && places.numel() > 0) {
@@ -132,11 +154,7 @@ StatusOr<Tensor> GatherPlaces(const Tensor& x, int64_t dim, const Tensor& index,
   OFL_ASSIGN_OR_RETURN(Tensor from, WithDims(x));
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf("gather", "index", index));
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
-  if (places.numel() == 0 && places.ndim() != from.ndim()) {
-    OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(x, {-1}));
-    OFL_ASSIGN_OR_RETURN(const Tensor none, Slice(line, 0, 0, 0));
-    return Reshape(none, index.shape());
-  }
+  if (places.numel() == 0 && !Fits(from, axis, places)) return NothingOf(x, index.shape());
   if (IsOfSlices(from, axis, places)) {
     StatusOr<Tensor> y = GatherSlices(from, axis, places, from_end);
     return y.ok() ? y : Renamed("gather", y.status());

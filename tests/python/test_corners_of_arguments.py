@@ -60,3 +60,29 @@ def test_no_deviation(std):
         flow.nn.init.kaiming_normal_(flow.ones(2, 2), a=-NAN)
     assert flow.normal(x, flow.zeros(2)).tolist() == [7, 7]
     assert flow.nn.init.normal_(x, 3.0, 0.0).tolist() == [3, 3]
+
+
+EMPTY = [(0, 5), (5, 0), (0,), (0, 2, 3), (7, 0), (0, 3)]
+
+
+@pytest.mark.parametrize("shape", EMPTY)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_nothing_goes_anywhere(shape, dim, device):
+    """An index without elements fits beside every tensor, as in PyTorch."""
+    index = tensor(np.zeros(shape), device, flow.int64)
+    x = tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], device).requires_grad_()
+    src = flow.ones(4, 1, device=device).requires_grad_()
+    got = flow.gather(x, dim, index)
+    assert got.shape == shape and got.dtype is x.dtype
+    results = [flow.scatter(x, dim, index, src), flow.scatter(x, dim, index, 9.0),
+               flow.scatter_add(x, dim, index, src)]  # fmt: skip
+    for reduce in ("sum", "prod", "mean", "amax"):
+        results.append(flow.scatter_reduce(x, dim, index, src, reduce, include_self=False))
+    for y in results:
+        assert y.tolist() == x.tolist()
+    (got.sum() + results[0].sum()).backward()
+    assert x.grad.tolist() == [[1] * 3] * 2 and src.grad.tolist() == [[0]] * 4
+    y = x.detach().clone()
+    assert y.scatter_(dim, index, src.detach()) is y and y.tolist() == x.tolist()
+    with pytest.raises(IndexError):
+        flow.scatter(x, 2, index, src)
