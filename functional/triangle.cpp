@@ -88,7 +88,7 @@ StatusOr<Tensor> LocalEye(int64_t n, int64_t cols, std::optional<DType> dtype,
 }
 
 // Where all indices are the same. Global where x is, and whole.
-StatusOr<Tensor> OnDiagonal(const Tensor& x) {
+StatusOr<Tensor> OnDiagonal(const Tensor& x, bool wraps) {
   const GlobalScope like(absl::MakeConstSpan(&x, 1));
   Tensor first, all;
   for (int d = 0; d < x.ndim(); ++d) {
@@ -99,6 +99,9 @@ StatusOr<Tensor> OnDiagonal(const Tensor& x) {
     OFL_ASSIGN_OR_RETURN(index, Reshape(index, shape));
     if (d == 0) {
       first = index;
+      if (wraps) {
+        OFL_ASSIGN_OR_RETURN(first, Remainder(first, Scalar(x.shape()[1] + 1)));
+      }
       continue;
     }
     OFL_ASSIGN_OR_RETURN(const Tensor same, Eq(first, index));
@@ -177,7 +180,7 @@ StatusOr<Tensor> Diagflat(const Tensor& x, int64_t offset) {
   return DiagEmbed(line, offset);
 }
 
-StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value) {
+StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value, bool wrap) {
   const Dims& dims = self.shape().dims();
   const bool square =
       std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return d == dims[0]; });
@@ -185,10 +188,20 @@ StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value) {
     return ShapeMismatch("fill_diagonal_", "self", self.shape(), "2 dims, or more of one size");
   }
   if (self.numel() == 0) return self;
+  // A tall matrix wrapped: the diagonal starts again below each square and one row.
+  const bool wraps = wrap && self.ndim() == 2 && dims[0] > dims[1] + 1;
   if (GlobalOf(self)) {  // whose diagonal lies on several ranks
-    OFL_ASSIGN_OR_RETURN(const Tensor diagonal, OnDiagonal(self));
+    OFL_ASSIGN_OR_RETURN(const Tensor diagonal, OnDiagonal(self, wraps));
     OFL_ASSIGN_OR_RETURN(const Tensor filled, MaskedFill(self, diagonal, value));
     return CopyInto(self, filled);
+  }
+  if (wraps) {
+    for (int64_t row = 0; row < dims[0]; row += dims[1] + 1) {
+      const int64_t rows = std::min(dims[0] - row, dims[1]);
+      OFL_ASSIGN_OR_RETURN(const Tensor square, Narrow(self, 0, row, rows));
+      OFL_RETURN_IF_ERROR(FillDiagonalInto(square, value, false).status());
+    }
+    return self;
   }
   int64_t stride = 0;
   for (const int64_t s : self.strides()) stride += s;
@@ -226,9 +239,11 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION(
     "diagflat(Tensor input, int offset=0) -> Tensor", Diagflat, kMethod,
     "A square matrix with all elements, in their order, on a diagonal and zeros elsewhere.");
-OFL_REGISTER_FUNCTION("fill_diagonal_(Tensor(a!) self, Scalar fill_value) -> Tensor",
-                      FillDiagonalInto, kMethodOnly,
-                      "Overwrites the diagonal with a number: the elements whose indices are all "
-                      "the same.");
+OFL_REGISTER_FUNCTION(
+    "fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor",
+    FillDiagonalInto, kMethodOnly,
+    "Overwrites the diagonal with a number: the elements whose indices are all "
+    "the same.\nwrap: in a matrix with more rows than columns it starts again, a "
+    "row below each square.");
 
 }  // namespace oneflow_lite::functional

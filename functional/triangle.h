@@ -36,7 +36,8 @@ OFL_API StatusOr<Tensor> DiagEmbed(const Tensor& x, int64_t offset = 0, int64_t 
 OFL_API StatusOr<Tensor> Diag(const Tensor& x, int64_t diagonal = 0);
 OFL_API StatusOr<Tensor> Diagflat(const Tensor& x, int64_t offset = 0);
 // A number where all indices are the same, in place. ShapeError for less than 2 dims, or for more
-// of several sizes.
-OFL_API StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value);
+// of several sizes. wrap: in a matrix with more rows than columns the diagonal starts again, a row
+// below each square.
+OFL_API StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value, bool wrap = false);
 
 }  // namespace oneflow_lite::functional

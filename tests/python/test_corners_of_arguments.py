@@ -86,3 +86,16 @@ def test_nothing_goes_anywhere(shape, dim, device):
     assert y.scatter_(dim, index, src.detach()) is y and y.tolist() == x.tolist()
     with pytest.raises(IndexError):
         flow.scatter(x, 2, index, src)
+
+
+@pytest.mark.parametrize(
+    "shape", [(7, 3), (3, 7), (4, 3), (5, 3), (8, 3), (9, 1), (0, 2), (3, 3, 3)]
+)
+@pytest.mark.parametrize("wrap", [False, True])
+def test_a_wrapped_diagonal(shape, wrap, device):
+    want = np.zeros(shape)
+    if min(shape) > 0:
+        np.fill_diagonal(want, 5, wrap=wrap)
+    assert flow.zeros(shape, device=device).fill_diagonal_(5, wrap=wrap).tolist() == want.tolist()
+    turned = flow.zeros(shape[::-1], device=device).permute(*range(len(shape))[::-1])
+    assert turned.fill_diagonal_(5, wrap).tolist() == want.tolist()
