@@ -7,6 +7,7 @@
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
 
@@ -155,23 +156,16 @@ StatusOr<Tensor> Atleast3d(const Tensor& x) {
 }
 
 StatusOr<Tensor> Diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  static const OpExpr& op = OpBuilder("diagonal")
+                                .Input("in")
+                                .Output("out")
+                                .Attr("dim1")
+                                .Attr("dim2")
+                                .Attr("offset")
+                                .Get();
   if (x.ndim() < 2) return ShapeMismatch("diagonal", "input", x.shape(), "at least 2 dims");
   OFL_ASSIGN_OR_RETURN(const Dims pair, WrapDims("diagonal", x, {dim1, dim2}));
-  const int64_t rows = x.shape()[static_cast<int>(pair[0])];
-  const int64_t cols = x.shape()[static_cast<int>(pair[1])];
-  const int64_t row = x.strides()[pair[0]], col = x.strides()[pair[1]];
-  const int64_t down = offset < 0 ? -std::max(offset, -rows) : 0;
-  const int64_t right = offset > 0 ? std::min(offset, cols) : 0;
-  const int64_t n = std::max<int64_t>(0, std::min(rows - down, cols - right));
-  Dims shape, strides;
-  for (int64_t d = 0; d < x.ndim(); ++d) {
-    if (d == pair[0] || d == pair[1]) continue;
-    shape.push_back(x.shape()[static_cast<int>(d)]);
-    strides.push_back(x.strides()[d]);
-  }
-  shape.push_back(n);
-  strides.push_back(row + col);
-  return AsStrided(x, shape, strides, x.offset() + (n > 0 ? down * row + right * col : 0));
+  return Call(op, {x}, {pair[0], pair[1], offset});
 }
 
 StatusOr<Tensor> Unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {

@@ -206,6 +206,41 @@ void DefineSelect(OpDef& op) {
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
 }
 
+void DefineDiagonal(OpDef& op) {
+  DefineViewOp(op, "The diagonal of two dims, which go, as the last dim.");
+  op.Attr("dim1", AttrType::kInt).Attr("dim2", AttrType::kInt);
+  op.Attr("offset", AttrType::kInt, int64_t{0});
+  op.view = [](const Tensor& x, const Attrs& a) -> Geo {
+    const int64_t dims[] = {a.get<int64_t>(0), a.get<int64_t>(1)}, offset = a.get<int64_t>(2);
+    if (!HasDim(x, dims[0])) return OutOfRange("diagonal", "dim1", dims[0], x);
+    if (!HasDim(x, dims[1]) || dims[0] == dims[1]) {
+      return OutOfRange("diagonal", "dim2", dims[1], x);
+    }
+    const int64_t rows = x.shape()[dims[0]], cols = x.shape()[dims[1]];
+    const int64_t down = offset < 0 ? -std::max(offset, -rows) : 0;
+    const int64_t right = offset > 0 ? std::min(offset, cols) : 0;
+    const int64_t n = std::max<int64_t>(0, std::min(rows - down, cols - right));
+    const int64_t row = x.strides()[dims[0]], col = x.strides()[dims[1]];
+    Geometry g{x.shape(), x.strides(), x.offset() + (n > 0 ? down * row + right * col : 0)};
+    for (const int64_t d : {std::max(dims[0], dims[1]), std::min(dims[0], dims[1])}) {
+      g.shape.dims().erase(g.shape.dims().begin() + d);
+      g.strides.erase(g.strides.begin() + d);
+    }
+    g.shape.dims().push_back(n);
+    g.strides.push_back(row + col);
+    return g;
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    const auto dim1 = c.attrs.get<int64_t>(0), dim2 = c.attrs.get<int64_t>(1);
+    for (int d = 0; d < c.inputs[0].ndim(); ++d) {
+      if (d == dim1 || d == dim2) continue;
+      out->push_back({{Sbp::Split(d)}, {Sbp::Split(d - (d > dim1) - (d > dim2))}});
+    }
+  };
+  op.sbp_text = "split on any other dim";
+  op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
+}
+
 // Whether (shape, strides) lies within `available` elements from `offset` on.
 bool Fits(const Dims& shape, const Dims& strides, int64_t offset, int64_t available) {
   if (shape.size() != strides.size() || offset < 0 || CheckedNumel(shape) < 0) return false;
@@ -366,6 +401,7 @@ OFL_REGISTER_OP("permute", DefinePermute);
 OFL_REGISTER_OP("expand", DefineExpand);
 OFL_REGISTER_OP("slice", DefineSlice);
 OFL_REGISTER_OP("select", DefineSelect);
+OFL_REGISTER_OP("diagonal", DefineDiagonal);
 OFL_REGISTER_OP("as_strided", DefineAsStrided);
 OFL_REGISTER_OP("as_strided_backward", DefineAsStridedBackward);
 

@@ -99,3 +99,27 @@ def test_a_wrapped_diagonal(shape, wrap, device):
     assert flow.zeros(shape, device=device).fill_diagonal_(5, wrap=wrap).tolist() == want.tolist()
     turned = flow.zeros(shape[::-1], device=device).permute(*range(len(shape))[::-1])
     assert turned.fill_diagonal_(5, wrap).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("function", [flow.trace, lambda x: x.diagonal().sum()])
+def test_the_diagonal_of_one_element_repeated(function, device):
+    """A leaf whose elements are one place in memory has a gradient for each of them."""
+    leaf = flow.ones(1, 1, device=device).expand(3, 3).detach().requires_grad_()
+    function(leaf).backward()
+    np.testing.assert_array_equal(leaf.grad.tolist(), np.eye(3))
+    one = flow.ones(1, 1, device=device).requires_grad_()
+    function(one.expand(3, 3)).backward()
+    assert one.grad.tolist() == [[3]]
+
+
+@pytest.mark.parametrize("offset", [-5, -2, 0, 1, 4])
+@pytest.mark.parametrize("dims", [(0, 1), (2, 0), (-1, 1)])
+def test_diagonals_in_second_order(offset, dims, device):
+    x = flow.rand(3, 4, 2, dtype=flow.float64, device=device).requires_grad_()
+    want = np.diagonal(x.detach().cpu().numpy(), offset, *dims)
+    np.testing.assert_array_equal(x.diagonal(offset, *dims).tolist(), want.tolist())
+    f = lambda x: x.diagonal(offset, *dims) ** 3  # noqa: E731
+    assert flow.autograd.gradcheck(f, (x,)) and flow.autograd.gradgradcheck(f, (x,))
+    y = x.detach().clone()
+    y.diagonal(offset, *dims).zero_()
+    assert y.sum().item() == pytest.approx(x.sum().item() - want.sum())
