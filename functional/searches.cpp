@@ -29,11 +29,24 @@ DType ComparedIn(const Tensor& t, const Operand& o) {
   return number->is_float() ? DType::kFloat64 : PromoteTypes(t.dtype(), DType::kInt64);
 }
 
-// Whether it is a number beyond all that t's elements can be, which float64 may round to one of
-// them.
-bool IsBeyond(const Tensor& t, const Operand& o) {
-  const Scalar* number = std::get_if<Scalar>(&o);
-  return number && number->kind() == Scalar::Kind::kLargeInt && !IsFloating(t.dtype());
+// The number that stands beside integers, none of which may be rounded to compare it.
+const Scalar* NumberBesideIntegers(const Tensor& t, const Operand& o) {
+  return IsFloating(t.dtype()) ? nullptr : std::get_if<Scalar>(&o);
+}
+
+// What divides integers as a number does that may be no integer: those below x are those below the
+// next integer, those not above it not above the one before. NaN is above all.
+struct Divider {
+  Scalar number;
+  bool right;
+};
+Divider AmongIntegers(const Scalar& x, bool right) {
+  if (!x.is_float()) return {x, right};
+  const double value = right ? std::floor(x.to<double>()) : std::ceil(x.to<double>());
+  const bool beyond = x.kind() == Scalar::Kind::kLargeInt;  // which a double may round to an end
+  if (value < -0x1p63 || (beyond && value < 0)) return {Scalar(int64_t{INT64_MIN}), false};
+  if (value < 0x1p63) return {Scalar(static_cast<int64_t>(value)), right};
+  return {Scalar(int64_t{INT64_MAX}), true};
 }
 
 StatusOr<Tensor> AsTensor(const char* name, const Operand& o, DType dtype, Device device) {
@@ -98,13 +111,15 @@ StatusOr<Tensor> SearchSorted(const Tensor& sorted_sequence, const Operand& x, b
     OFL_ASSIGN_OR_RETURN(const Tensor line, Gather(sorted_sequence.Detach(), -1, sorter));
     return SearchSorted(line, x, right, out_int32);
   }
-  if (IsBeyond(sorted_sequence, x)) {  // before or after all, also those equal to the end
-    const bool above = std::get<Scalar>(x).to<double>() > 0;
-    return SearchSorted(sorted_sequence, Scalar(above ? INT64_MAX : INT64_MIN), above, out_int32);
+  Operand given = x;
+  if (const Scalar* number = NumberBesideIntegers(sorted_sequence, x)) {
+    const Divider divider = AmongIntegers(*number, right);
+    given = divider.number;
+    right = divider.right;
   }
-  const DType dtype = ComparedIn(sorted_sequence, x);
+  const DType dtype = ComparedIn(sorted_sequence, given);
   OFL_ASSIGN_OR_RETURN(Tensor line, Cast(sorted_sequence.Detach(), dtype));
-  OFL_ASSIGN_OR_RETURN(Tensor sought, AsTensor("searchsorted", x, dtype, line.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor sought, AsTensor("searchsorted", given, dtype, line.device()));
   return Call(op, {line, sought}, {right, out_int32});
 }
 
@@ -134,7 +149,7 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
   if (x && y && x->device() != y->device()) {
     return DeviceMismatch("isin", "elements", x->device(), "test_elements", y->device());
   }
-  if (IsBeyond(x ? *x : *y, x ? others : elements)) {  // a comparison gives the answer of each
+  if (NumberBesideIntegers(x ? *x : *y, x ? others : elements)) {  // compared with its value
     StatusOr<Tensor> each = invert ? Ne(elements, others) : Eq(elements, others);
     if (x || !each.ok()) return each;
     return invert ? All(*each, {}) : Any(*each, {});

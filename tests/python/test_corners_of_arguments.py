@@ -123,3 +123,24 @@ def test_diagonals_in_second_order(offset, dims, device):
     y = x.detach().clone()
     y.diagonal(offset, *dims).zero_()
     assert y.sum().item() == pytest.approx(x.sum().item() - want.sum())
+
+
+@pytest.mark.parametrize("invert", [False, True])
+def test_a_number_among_integers_is_not_rounded(invert, device):
+    x = tensor([2**63 - 1, 2**53 + 1, -(2**63), 3], device, flow.int64)
+    for number, found in [(2.0**63, None), (2.0**53, None), (-(2.0**63), 2), (3.0, 3), (3.5, None),
+                          (2**63 - 1, 0), (NAN, None), (math.inf, None)]:  # fmt: skip
+        want = [(i == found) != invert for i in range(4)]
+        assert flow.isin(x, number, invert=invert).tolist() == want
+        assert flow.isin(number, x, invert=invert).item() is ((found is not None) != invert)
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_a_number_is_put_between_integers(right, device):
+    values = [-(2**63), -3, 2**53 + 1, 2**63 - 1]
+    line = tensor(values, device, flow.int64)
+    for number in [2.0**63, -(2.0**63), -(2.0**64), 2.0**53, 2.0**54, -3.0, -3.5, -2.5, math.inf,
+                   2**63, -(2**63) - 1]:  # fmt: skip
+        want = sum(v <= number if right else v < number for v in values)
+        assert flow.searchsorted(line, number, right=right).item() == want
+    assert flow.searchsorted(line, NAN, right=right).item() == 4
