@@ -16,6 +16,7 @@ namespace oneflow_lite::functional {
 // each parameter one, broadcast against each other, and every result has the shape of all; dtypes
 // are promoted as by the functions one after the other, but what is computed is rounded to 16-bit
 // floats at the end only. CUDA compiles the expression with NVRTC when it is first called.
+// OverflowError for an integer of the text that does not fit the integers beside it.
 OFL_API StatusOr<TensorList> FuseElements(absl::string_view expression,
                                           absl::Span<const Operand> operands);
 // The same of tensors, of which those whose bits are in `numbers` are 0-dim and stand for numbers:

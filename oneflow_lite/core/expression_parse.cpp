@@ -160,8 +160,10 @@ class Parser {
       if (step.fn != ElementFn::kConstant || step.number.kind() == Scalar::Kind::kBool) {
         return e_.Add(ElementFn::kNeg, x);
       }
-      return e_.Constant(step.number.is_float() ? Scalar(-step.number.to<double>())
-                                                : Scalar(-step.number.to<int64_t>()));
+      if (!step.number.is_float()) return e_.Constant(Scalar(-step.number.to<int64_t>()));
+      const double negative = -step.number.to<double>();
+      const bool whole = step.number.kind() == Scalar::Kind::kLargeInt;
+      return e_.Constant(whole ? Scalar::LargeInt(negative) : Scalar(negative));
     }
     if (Take("~")) {
       OFL_ASSIGN_OR_RETURN(const int x, Signed());
@@ -222,8 +224,9 @@ class Parser {
     if (as_real.ec != std::errc()) return Fail("the number is beyond a double");
     at_ += static_cast<size_t>(as_real.ptr - begin);
     if (IsNameChar(Peek()) || Peek() == '.') return Fail("an operator is expected");
-    const bool is_whole = as_whole.ec == std::errc() && as_whole.ptr == as_real.ptr;
-    return e_.Constant(is_whole ? Scalar(whole) : Scalar(real));
+    if (as_whole.ptr != as_real.ptr) return e_.Constant(Scalar(real));
+    const bool is_large = as_whole.ec == std::errc::result_out_of_range;
+    return e_.Constant(is_large ? Scalar::LargeInt(real) : Scalar(whole));
   }
 
   StatusOr<int> CallOf(const std::string& name, size_t start) {

@@ -59,6 +59,10 @@ class Typing {
     }
     for (const int output : t_.expression.outputs()) {
       const ElementType& type = t_.types[output];
+      const Expression::Step& step = t_.expression.steps()[output];
+      if (step.fn == ElementFn::kConstant) {
+        OFL_RETURN_IF_ERROR(CheckFits(kOp, step.number, type.dtype));
+      }
       const bool wide = type.strength == ElementType::kNumber && IsFloating(type.dtype);
       t_.outputs.push_back(wide ? DType::kFloat32 : type.dtype);
     }
@@ -84,7 +88,7 @@ class Typing {
     if (step.fn == ElementFn::kCast) {
       *type = {step.dtype, std::max(given[0].strength, ElementType::kScalar)};
       *taken = given[0].computed();
-      return OkStatus();
+      return Check(step, *taken);
     }
     OFL_RETURN_IF_ERROR(Apply(FunctionOf(step.fn), all, type, taken));
     return Check(step, *taken);

@@ -144,3 +144,21 @@ def test_a_number_is_put_between_integers(right, device):
         want = sum(v <= number if right else v < number for v in values)
         assert flow.searchsorted(line, number, right=right).item() == want
     assert flow.searchsorted(line, NAN, right=right).item() == 4
+
+
+def test_an_integer_of_the_text_beyond_64_bits_is_for_floats_alone(device):
+    whole = tensor([1, -2], device, flow.int64)
+    for number in (2**63, -(2**63) - 1, 10**30):
+        op = flow.fuse.elements(lambda x, n=number: x * 2 + n)
+        constant = flow.fuse.elements(eval(f"lambda x: x * 2 + {number}"))
+        for call in (op, constant):
+            with pytest.raises(OverflowError, match="out of range.* of int64"):
+                call(whole)
+            assert call(whole.double()).tolist() == (whole.double() * 2 + number).tolist()
+    text = f"x: float64(x) * {2**63}, x < 3"
+    assert flow.fuse_elements(text, [whole])[0].tolist() == [2.0**63, -(2.0**64)]
+    for text in (f"x: {2**63}", f"x: float64({2**63}) + x", f"x: maximum(x, -{2**64})"):
+        with pytest.raises(OverflowError, match="out of range.* of int64"):
+            flow.fuse_elements(text, [whole])
+    least = flow.fuse.elements(lambda x: flow.maximum(x, -(2**63)))
+    assert least(whole).dtype is flow.int64 and least(whole).tolist() == [1, -2]
