@@ -49,10 +49,10 @@ StatusOr<Tensor> Gcd(const Operand& a, const Operand& b) {
 StatusOr<Tensor> Lcm(const Operand& a, const Operand& b) {
   return CallPromoted(OpOfTwo<"lcm">(), a, b);
 }
-StatusOr<Tensor> LeftShift(const Operand& a, const Operand& b) {
+StatusOr<Tensor> BitwiseLeftShift(const Operand& a, const Operand& b) {
   return Moved(OpOfTwo<"bitwise_left_shift">(), a, b);
 }
-StatusOr<Tensor> RightShift(const Operand& a, const Operand& b) {
+StatusOr<Tensor> BitwiseRightShift(const Operand& a, const Operand& b) {
   return Moved(OpOfTwo<"bitwise_right_shift">(), a, b);
 }
 StatusOr<Tensor> LogicalAnd(const Operand& a, const Operand& b) {
@@ -226,11 +226,11 @@ StatusOr<Tensor> BitwiseOrInto(const Tensor& self, const Operand& other) {
 StatusOr<Tensor> BitwiseXorInto(const Tensor& self, const Operand& other) {
   return Into<"bitwise_xor_">(self, other);
 }
-StatusOr<Tensor> LeftShiftInto(const Tensor& self, const Operand& other) {
+StatusOr<Tensor> BitwiseLeftShiftInto(const Tensor& self, const Operand& other) {
   return OfBits(OpIntoFirst<"bitwise_left_shift_">(), ResultDType(self, other),
                 Into<"bitwise_left_shift_">(self, other));
 }
-StatusOr<Tensor> RightShiftInto(const Tensor& self, const Operand& other) {
+StatusOr<Tensor> BitwiseRightShiftInto(const Tensor& self, const Operand& other) {
   return OfBits(OpIntoFirst<"bitwise_right_shift_">(), ResultDType(self, other),
                 Into<"bitwise_right_shift_">(self, other));
 }
@@ -266,10 +266,11 @@ OFL_REGISTER_FUNCTION("gcd(Operand input, Operand other) -> Tensor", Gcd, kMetho
 OFL_REGISTER_FUNCTION("lcm(Operand input, Operand other) -> Tensor", Lcm, kMethod,
                       "The least common multiple of integers; 0 beside 0.");
 OFL_REGISTER_FUNCTION(
-    "bitwise_left_shift(Operand input, Operand other) -> Tensor", LeftShift, kMethod,
+    "bitwise_left_shift(Operand input, Operand other) -> Tensor", BitwiseLeftShift, kMethod,
     "The bits moved to the left so many places; 0 where there are not that many.");
-OFL_REGISTER_FUNCTION("bitwise_right_shift(Operand input, Operand other) -> Tensor", RightShift,
-                      kMethod, "The bits moved to the right; from the left comes the sign.");
+OFL_REGISTER_FUNCTION("bitwise_right_shift(Operand input, Operand other) -> Tensor",
+                      BitwiseRightShift, kMethod,
+                      "The bits moved to the right; from the left comes the sign.");
 OFL_REGISTER_FUNCTION("logical_and(Operand input, Operand other) -> Tensor", LogicalAnd, kMethod,
                       "Whether neither is 0.");
 OFL_REGISTER_FUNCTION("logical_or(Operand input, Operand other) -> Tensor", LogicalOr, kMethod,
@@ -313,9 +314,9 @@ OFL_REGISTER_FUNCTION("gcd_(Tensor(a!) self, Operand other) -> Tensor", GcdInto,
 OFL_REGISTER_FUNCTION("lcm_(Tensor(a!) self, Operand other) -> Tensor", LcmInto, kMethodOnly,
                       "As lcm, in place.");
 OFL_REGISTER_FUNCTION("bitwise_left_shift_(Tensor(a!) self, Operand other) -> Tensor",
-                      LeftShiftInto, kMethodOnly, "As bitwise_left_shift, in place.");
+                      BitwiseLeftShiftInto, kMethodOnly, "As bitwise_left_shift, in place.");
 OFL_REGISTER_FUNCTION("bitwise_right_shift_(Tensor(a!) self, Operand other) -> Tensor",
-                      RightShiftInto, kMethodOnly, "As bitwise_right_shift, in place.");
+                      BitwiseRightShiftInto, kMethodOnly, "As bitwise_right_shift, in place.");
 OFL_REGISTER_FUNCTION("hypot_(Tensor(a!) self, Operand other) -> Tensor", HypotInto, kMethodOnly,
                       "As hypot, in place.");
 OFL_REGISTER_FUNCTION("atan2_(Tensor(a!) self, Operand other) -> Tensor", Atan2Into, kMethodOnly,

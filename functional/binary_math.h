@@ -28,8 +28,8 @@ OFL_API StatusOr<Tensor> Div(const Operand& a, const Operand& b,
 // Of integers. Shifts by fewer than 0 places, or more than there are, leave 0, or the sign.
 OFL_API StatusOr<Tensor> Gcd(const Operand& a, const Operand& b);
 OFL_API StatusOr<Tensor> Lcm(const Operand& a, const Operand& b);
-OFL_API StatusOr<Tensor> LeftShift(const Operand& a, const Operand& b);
-OFL_API StatusOr<Tensor> RightShift(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseLeftShift(const Operand& a, const Operand& b);
+OFL_API StatusOr<Tensor> BitwiseRightShift(const Operand& a, const Operand& b);
 
 // Of every dtype, as bool: whether both, one, exactly one is not 0.
 OFL_API StatusOr<Tensor> LogicalAnd(const Operand& a, const Operand& b);
@@ -78,7 +78,7 @@ OFL_API StatusOr<Tensor> PowInto(const Tensor& self, const Operand& exponent);
 OFL_API StatusOr<Tensor> BitwiseAndInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> BitwiseOrInto(const Tensor& self, const Operand& other);
 OFL_API StatusOr<Tensor> BitwiseXorInto(const Tensor& self, const Operand& other);
-OFL_API StatusOr<Tensor> LeftShiftInto(const Tensor& self, const Operand& other);
-OFL_API StatusOr<Tensor> RightShiftInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> BitwiseLeftShiftInto(const Tensor& self, const Operand& other);
+OFL_API StatusOr<Tensor> BitwiseRightShiftInto(const Tensor& self, const Operand& other);
 
 }  // namespace oneflow_lite::functional

@@ -119,7 +119,7 @@ StatusOr<Tensor> WideIntegers(const Tensor& like, int64_t low, int64_t high,
   OFL_ASSIGN_OR_RETURN(const Tensor words, RandomBits(pair, std::move(generator), like.device()));
   OFL_ASSIGN_OR_RETURN(const Tensor upper, Select(words, 0, 0));
   OFL_ASSIGN_OR_RETURN(const Tensor lower, Select(words, 0, 1));
-  OFL_ASSIGN_OR_RETURN(Tensor y, LeftShift(upper, Scalar(int64_t{32})));
+  OFL_ASSIGN_OR_RETURN(Tensor y, BitwiseLeftShift(upper, Scalar(int64_t{32})));
   OFL_ASSIGN_OR_RETURN(y, BitwiseOr(y, lower));
   const uint64_t count = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   const int64_t wrapped = static_cast<int64_t>(count);

@@ -200,6 +200,9 @@ TEST(FunctorTest, BinaryInPlace) {
   }
   EXPECT_THAT(After(Places({12}), [](auto& x) { return GcdInto(x, Scalar(18)); }), ElementsAre(6));
   EXPECT_THAT(After(Places({12}), [](auto& x) { return LcmInto(x, Scalar(18)); }), ElementsAre(36));
+  EXPECT_THAT(In(BitwiseLeftShift(Places({3}), Scalar(4))), ElementsAre(48));
+  EXPECT_THAT(After(Places({-9}), [](auto& x) { return BitwiseRightShiftInto(x, Scalar(1)); }),
+              ElementsAre(-5));
   EXPECT_THAT(In(Div(Of({-7}), Of({2}), "floor")), ElementsAre(-4));
   EXPECT_THAT(In(Div(Of({-7}), Of({2}), "trunc")), ElementsAre(-3));
   EXPECT_FALSE(Div(Of({-7}), Of({2}), "up").ok());

@@ -32,10 +32,6 @@ OTHER_NAMES = {
         "triangular_solve": "SolveTriangular", "nuclear_norm": "MatrixNorm",
         "linalg_norm": "MatrixNorm",
     },
-    "the functor has the shorter name": {
-        "bitwise_left_shift": "LeftShift", "bitwise_right_shift": "RightShift",
-        "bitwise_left_shift_": "LeftShiftInto", "bitwise_right_shift_": "RightShiftInto",
-    },
     "numbers come among the tensors": {"fuse_elements": "FuseElementsOf"},
 }  # fmt: skip
 
