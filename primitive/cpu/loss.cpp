@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/convert.h"
 #include "primitive/cpu/loss_loops.h"
 
 namespace oneflow_lite {
@@ -89,7 +90,8 @@ class CpuLoss final : public Loss {
     if constexpr (std::is_same_v<T, ComputeOf<T>>) {
       return p;
     } else {
-      for (int64_t i = 0; i < n; ++i) buffer[i] = static_cast<ComputeOf<T>>(p[i]);
+      static const ConvertFunction kWiden = FindConvert(DTypeOf<T>(), DTypeOf<ComputeOf<T>>());
+      kWiden(n, p, buffer);
       return buffer;
     }
   }
@@ -138,11 +140,18 @@ class CpuLoss final : public Loss {
         at.dy && problem.one_dy ? scale * static_cast<C>(*static_cast<const T*>(at.dy)) : scale;
     for (int64_t i = begin; i < end; i += kChunkSize) {
       const int64_t n = std::min(kChunkSize, end - i);
-      Terms<T>(problem, at, i, n, out);
-      const C* dy = whole ? Widened<T>(at.dy, i, n, wide) : nullptr;
       T* y = static_cast<T*>(at.y) + i;
-      for (int64_t k = 0; k < n; ++k) {
-        y[k] = static_cast<T>(dy ? out[k] * (factor * dy[k]) : out[k] * factor);
+      C* scaled = out;
+      if constexpr (std::is_same_v<T, C>) scaled = y;
+      C* terms = whole ? out : scaled;  // y may be dy
+      Terms<T>(problem, at, i, n, terms);
+      if (whole || factor != 1) {
+        const C* dy = whole ? Widened<T>(at.dy, i, n, wide) : nullptr;
+        for (int64_t k = 0; k < n; ++k) scaled[k] = terms[k] * (dy ? factor * dy[k] : factor);
+      }
+      if constexpr (!std::is_same_v<T, C>) {
+        static const ConvertFunction kRound = FindConvert(DTypeOf<C>(), DTypeOf<T>());
+        kRound(n, scaled, y);
       }
     }
   }

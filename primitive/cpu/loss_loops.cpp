@@ -96,16 +96,22 @@ void Loop(const LossChunk<C>& c, LossOrder, C* out) {
 }
 
 // Both sides of beta and the choice, for which the compiler keeps to narrow vectors.
-template <bool kScaled, class C>
+template <bool kScaled, bool kSlope, class C>
 void HuberLoop(const LossChunk<C>& c, LossOrder, C* out) {
   const hn::ScalableTag<C> d;
-  const auto zero = hn::Zero(d), beta = hn::Set(d, c.a), bend = hn::Set(d, C(0.5) / c.a);
-  const auto lead = hn::Set(d, C(0.5) * c.a);
+  const auto zero = hn::Zero(d), one = Constant(d, 1);
+  const auto beta = hn::Set(d, c.a);
+  const auto bend = hn::Set(d, C(0.5) / c.a), lead = hn::Set(d, C(0.5) * c.a);
   ForEachVector(d, static_cast<size_t>(c.n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     const auto x = LoadUpTo(d, c.x + i, count, zero), t = LoadUpTo(d, c.t + i, count, zero);
-    const auto gap = hn::Sub(x, t), size = hn::Abs(gap);
-    const auto near = hn::Mul(hn::Mul(gap, gap), bend);
-    const auto y = hn::IfThenElse(hn::Lt(size, beta), near, hn::Sub(size, lead));
+    const auto gap = hn::Sub(x, t), size = hn::Abs(gap), near = hn::Lt(size, beta);
+    hn::Vec<decltype(d)> y;
+    if constexpr (kSlope) {  // beyond, the sign; 0 and NaN stay
+      const auto sign = hn::IfThenElse(hn::Gt(size, zero), hn::CopySign(one, gap), gap);
+      y = hn::IfThenElse(near, hn::Div(gap, beta), sign);
+    } else {
+      y = hn::IfThenElse(near, hn::Mul(hn::Mul(gap, gap), bend), hn::Sub(size, lead));
+    }
     StoreUpTo(kScaled ? hn::Mul(beta, y) : y, d, out + i, count);
   });
 }
@@ -137,8 +143,12 @@ LossLoop<C> Find(LossKind kind, LossOrder order) {
   if (kind == LossKind::kBceWithLogits) {
     return slope ? &Loop<BceWithLogits, true, C> : &Loop<BceWithLogits, false, C>;
   }
-  if (kind == LossKind::kSmoothL1) return slope ? nullptr : &HuberLoop<false, C>;
-  if (kind == LossKind::kHuber) return slope ? nullptr : &HuberLoop<true, C>;
+  if (kind == LossKind::kSmoothL1) {
+    return slope ? &HuberLoop<false, true, C> : &HuberLoop<false, false, C>;
+  }
+  if (kind == LossKind::kHuber) {
+    return slope ? &HuberLoop<true, true, C> : &HuberLoop<true, false, C>;
+  }
   if (kind == LossKind::kBce) return slope ? nullptr : &Loop<Bce, false, C>;
   if (kind == LossKind::kPoissonNll) {
     return slope ? &PoissonLoop<false, true, C> : &PoissonLoop<false, false, C>;
