@@ -3,12 +3,63 @@
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/reduce.h"
 #include "primitive/reduce_grad_math.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/reduce_grad.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "primitive/cpu/simd-inl.h"
 
+#ifndef OFL_PRIMITIVE_CPU_REDUCE_GRAD_ONCE_
+#define OFL_PRIMITIVE_CPU_REDUCE_GRAD_ONCE_
+namespace oneflow_lite {
+// A chunk's n elements, of slices of their own or, where `same`, of the one slice dy[0], extra[0].
+template <class C>
+struct ReduceGradChunk {
+  int64_t n;
+  bool same;
+  const C *dy, *x, *extra;
+};
+}  // namespace oneflow_lite
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace oneflow_lite {
+namespace HWY_NAMESPACE {
+namespace {
+
+// dy exp(x - extra), as ReduceGradOf has it.
+template <class C>
+void ExpSlopes(const ReduceGradChunk<C>& c, C* out) {
+  const hn::ScalableTag<C> d;
+  const auto zero = hn::Zero(d), all_dy = hn::Set(d, c.dy[0]), all_extra = hn::Set(d, c.extra[0]);
+  ForEachVector(d, static_cast<size_t>(c.n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto dy = c.same ? all_dy : LoadUpTo(d, c.dy + i, count, zero);
+    const auto extra = c.same ? all_extra : LoadUpTo(d, c.extra + i, count, zero);
+    const auto x = LoadUpTo(d, c.x + i, count, zero);
+    StoreUpTo(hn::Mul(dy, ExpOf(d, hn::Sub(x, extra))), d, out + i, count);
+  });
+}
+
+}  // namespace
+
+void FloatExpSlopes(const ReduceGradChunk<float>& c, float* out) { ExpSlopes(c, out); }
+void DoubleExpSlopes(const ReduceGradChunk<double>& c, double* out) { ExpSlopes(c, out); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 namespace oneflow_lite {
 namespace {
+
+HWY_EXPORT(FloatExpSlopes);
+HWY_EXPORT(DoubleExpSlopes);
 
 // Chunks of elements whose slice has the same operands (inner = 1), or whose operands lie in a row.
 template <class C>
@@ -46,15 +97,27 @@ class CpuReduceGrad final : public ReduceGrad {
       if (o.y) Load(o.y, slice, slices, y);
       const C* extra = o.extra ? static_cast<const C*>(o.extra) + slice : nullptr;
       const int64_t* zeros = o.zeros ? o.zeros + slice : nullptr;
-      VisitReduceGrad(spec_.op, [&](auto op) {
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t s = rows ? 0 : i;
-          result[i] = ReduceGradOf<decltype(op)::value>(
-              dy[s], x[i], o.y ? y[s] : C(0), extra ? extra[s] : C(0), zeros ? zeros[s] : 0,
-              static_cast<C>(parameter));
-        }
-      });
+      if (spec_.op == ReduceGradKind::kLogSumExp) {
+        Exponentials({n, rows, dy, x, extra}, result);
+      } else {
+        VisitReduceGrad(spec_.op, [&](auto op) {
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t s = rows ? 0 : i;
+            result[i] = ReduceGradOf<decltype(op)::value>(
+                dy[s], x[i], o.y ? y[s] : C(0), extra ? extra[s] : C(0), zeros ? zeros[s] : 0,
+                static_cast<C>(parameter));
+          }
+        });
+      }
       store_(n, result, static_cast<char*>(dx) + (r * run + begin) * item_);
+    }
+  }
+
+  static void Exponentials(const ReduceGradChunk<C>& c, C* out) {
+    if constexpr (std::is_same_v<C, float>) {
+      HWY_DYNAMIC_DISPATCH(FloatExpSlopes)(c, out);
+    } else {
+      HWY_DYNAMIC_DISPATCH(DoubleExpSlopes)(c, out);
     }
   }
 
@@ -79,3 +142,4 @@ const bool registered = RegisterPrimitive<ReduceGrad>(DeviceType::kCPU, &NewRedu
 
 }  // namespace
 }  // namespace oneflow_lite
+#endif  // HWY_ONCE
