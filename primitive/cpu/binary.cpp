@@ -105,6 +105,32 @@ namespace {
 
 HWY_EXPORT(FindBinary);
 
+// Where a row of the innermost dim begins in each operand.
+class RowStarts {
+ public:
+  RowStarts(const Elementwise<3>& g, int64_t row) : g_(g) {
+    for (int d = g.ndim - 2; d >= 0; --d) {
+      index_[d] = row % g.dims[d];
+      row /= g.dims[d];
+      for (int k = 0; k < 3; ++k) starts_[k] += index_[d] * g.strides[k][d];
+    }
+  }
+  int64_t at(int operand) const { return starts_[operand]; }
+  void Next() {
+    for (int d = g_.ndim - 2; d >= 0; --d) {
+      for (int k = 0; k < 3; ++k) starts_[k] += g_.strides[k][d];
+      if (++index_[d] < g_.dims[d]) return;
+      for (int k = 0; k < 3; ++k) starts_[k] -= g_.dims[d] * g_.strides[k][d];
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  const Elementwise<3>& g_;
+  int64_t index_[kMaxDims] = {};
+  int64_t starts_[3] = {};
+};
+
 class CpuBinary final : public Binary {
  public:
   CpuBinary(const Spec& spec, BinaryLoop loop)
@@ -154,29 +180,28 @@ class CpuBinary final : public Binary {
     if ((a.data && !as_it_lies_[0]) || (b.data && !as_it_lies_[1])) return false;
     if (g.ndim == 0) return true;
     const int last = g.ndim - 1;
-    if (g.ndim > 2 || (g.ndim == 2 && g.dims[last] < kLong)) return false;
+    if (g.ndim >= 2 && g.dims[last] < kLong) return false;
     const auto row = [&](int i) {
-      return g.strides[i][last] == 1 || (g.ndim == 2 && g.strides[i][last] == 0);
+      return g.strides[i][last] == 1 || (g.ndim >= 2 && g.strides[i][last] == 0);
     };
     return g.strides[2][last] == 1 && (!a.data || row(0)) && (!b.data || row(1));
   }
   void LaunchRows(const Elementwise<3>& g, const DenseOperand& a, const DenseOperand& b,
                   void* out) const {
     const int64_t cols = g.ndim == 0 ? 1 : g.dims[g.ndim - 1];
-    const auto element = [&](const DenseOperand& operand, int k, int64_t row, int64_t begin) {
+    const auto element = [&](const DenseOperand& operand, int k, int64_t start, int64_t begin) {
       if (!operand.data) return operand;
       const int64_t stride = g.ndim == 0 ? 1 : g.strides[k][g.ndim - 1];
-      const int64_t offset = (g.ndim == 2 ? row * g.strides[k][0] : 0) + begin * stride;
-      const char* p = static_cast<const char*>(operand.data) + offset * item_;
+      const char* p = static_cast<const char*>(operand.data) + (start + begin * stride) * item_;
       return stride == 0 ? ElementAt(p) : DenseOperand{p};
     };
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-      int64_t row = begin / cols, from = begin % cols;
-      for (int64_t left = end - begin; left > 0; ++row) {
+      RowStarts row(g, begin / cols);
+      int64_t from = begin % cols;
+      for (int64_t left = end - begin; left > 0; row.Next()) {
         const int64_t n = std::min(cols - from, left);
-        const int64_t to = g.ndim == 2 ? row * g.strides[2][0] + from : from;
-        dense_(n, element(a, 0, row, from), element(b, 1, row, from),
-               static_cast<char*>(out) + to * item_);
+        dense_(n, element(a, 0, row.at(0), from), element(b, 1, row.at(1), from),
+               static_cast<char*>(out) + (row.at(2) + from) * item_);
         from = 0;
         left -= n;
       }

@@ -279,3 +279,33 @@ def test_batches_of_dots(n, dtype):
     np.testing.assert_allclose(host(added).astype(float)[:, 0, 0], want + x[:, 0], **close)
     one = flow.einsum("ij,ij->i", a[1:2], b[1:2])
     np.testing.assert_allclose(host(one).astype(float), want[1:2], **close)
+
+
+# Rows from 64 elements on are taken where they lie, those of 63 by chunks. 59,724 elements and more
+# are worth a second thread, which begins within a row.
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("cols", [63, 64, 65, 130])
+def test_rows_broadcast_over_other_dims(cols, dtype):
+    x, y, z = (host(drawn((4, 79, 3, cols), dtype)) for _ in range(3))
+    whole = tensor(x, dtype)
+    for other in (y[:, :1], y[:1, :, :1], y[..., :1], z[:, :1, :, :1], z[:, :, :1]):
+        got = whole - tensor(other, dtype)
+        np.testing.assert_array_equal(host(got), rounded(x - other, dtype))
+        got = tensor(other, dtype) - whole.permute(0, 2, 1, 3).permute(0, 2, 1, 3)
+        np.testing.assert_array_equal(host(got), rounded(other - x, dtype))
+    turned = whole.permute(2, 0, 1, 3)
+    got = turned * tensor(y[0, 0, :, :1].reshape(3, 1, 1, 1), dtype)
+    want = rounded(x * y[0, 0, :, :1].reshape(1, 1, 3, 1), dtype)
+    np.testing.assert_array_equal(host(got), want.transpose(2, 0, 1, 3))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name, factor", [("smooth_l1_loss", 1.0), ("huber_loss", 0.5)])
+def test_slopes_on_both_sides_of_a_bend(name, factor, dtype):
+    gaps = np.array([*np.linspace(-2, 2, 33), 0.0, -0.0, np.inf, -np.inf, np.nan])
+    x = tensor(gaps, dtype).requires_grad_()
+    option = {"beta": 0.5} if name == "smooth_l1_loss" else {"delta": 0.5}
+    y = getattr(flow.nn.functional, name)(x, flow.zeros_like(x), reduction="none", **option)
+    (got,) = flow.autograd.grad(y, x, tensor(np.full(gaps.shape, 3.0), dtype))
+    want = np.where(np.abs(gaps) < 0.5, gaps / 0.5, np.sign(gaps)) * factor * 3
+    np.testing.assert_array_equal(host(got), rounded(want, dtype))
