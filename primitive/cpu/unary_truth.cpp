@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Functions of the bits: what gives bool, and bitwise_not. Floats are seen as unsigned integers, so
-// that the compiler vectorises all loops alike.
+// that the compiler vectorises all loops alike, once per instruction set.
 #include <type_traits>
 
+#include "primitive/cpu/simd_targets.h"
 #include "primitive/cpu/unary.h"
+// clang-format off
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "primitive/cpu/unary_truth.cpp"
+#include "hwy/foreach_target.h"
+// clang-format on
+#include "hwy/highway.h"
 
+HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
+namespace HWY_NAMESPACE {
 namespace {
 
 // The bits of a float, and those of its infinity.
@@ -62,7 +71,7 @@ UnaryCode Inverted(DType dtype) {
 
 }  // namespace
 
-UnaryCode FindTruth(UnaryOp op, DType dtype) {
+UnaryCode FindTruthHere(UnaryOp op, DType dtype) {
 #define OFL_BITS(expression) [](auto b, auto inf, auto sign) -> bool { return expression; }
   constexpr auto no = [](auto) -> bool { return false; };
   constexpr auto yes = [](auto) -> bool { return true; };
@@ -90,4 +99,18 @@ UnaryCode FindTruth(UnaryOp op, DType dtype) {
 #undef OFL_BITS
 }
 
+}  // namespace HWY_NAMESPACE
 }  // namespace oneflow_lite
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace oneflow_lite {
+
+HWY_EXPORT(FindTruthHere);
+
+UnaryCode FindTruth(UnaryOp op, DType dtype) {
+  return HWY_DYNAMIC_DISPATCH(FindTruthHere)(op, dtype);
+}
+
+}  // namespace oneflow_lite
+#endif  // HWY_ONCE
