@@ -52,8 +52,40 @@ class CpuCopy final : public Copy {
     }
     return OkStatus();
   }
+  // Parts of the same rows of dst are copied row by row, so that dst is written in its order.
+  Status LaunchAll(Stream& stream, absl::Span<const Part> parts) const override {
+    if (!HaveRowsInCommon(parts)) return Copy::LaunchAll(stream, parts);
+    int64_t cols = 0;
+    for (const Part& p : parts) cols += p.g.dims[1];
+    ParallelFor(parts[0].g.dims[0], std::max<int64_t>(1, kElementwiseGrain / cols),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t r = begin; r < end; ++r) {
+                    for (const Part& p : parts) {
+                      CopyRow(p.g.dims[1] * to_item_,
+                              static_cast<const char*>(p.src) + r * p.g.strides[0][0] * to_item_,
+                              static_cast<char*>(p.dst) + r * p.g.strides[1][0] * to_item_);
+                    }
+                  }
+                });
+    return OkStatus();
+  }
 
  private:
+  bool HaveRowsInCommon(absl::Span<const Part> parts) const {
+    if (converts_ || parts.size() < 2) return false;
+    const Elementwise<2>& first = parts[0].g;
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& p) {
+      return p.g.ndim == 2 && p.g.dims[0] == first.dims[0] &&
+             p.g.strides[1][0] == first.strides[1][0] && p.g.strides[0][1] == 1 &&
+             p.g.strides[1][1] == 1 && p.g.dims[1] * to_item_ >= kBlock;
+    });
+  }
+  static void CopyRow(int64_t bytes, const char* x, char* y) {
+    constexpr int64_t kLong = 256;  // for which memcpy is worth its call
+    if (bytes < kLong) return CopyBlocks(bytes, x, y);
+    std::memcpy(y, x, static_cast<size_t>(bytes));
+  }
+
   // Whether a run takes less than the way to the next one.
   bool HasShortRuns(const Elementwise<2>& g) const {
     constexpr int64_t kElements = 16, kBytes = 512;  // of any run; of one that is dense

@@ -309,3 +309,20 @@ def test_slopes_on_both_sides_of_a_bend(name, factor, dtype):
     (got,) = flow.autograd.grad(y, x, tensor(np.full(gaps.shape, 3.0), dtype))
     want = np.where(np.abs(gaps) < 0.5, gaps / 0.5, np.sign(gaps)) * factor * 3
     np.testing.assert_array_equal(host(got), rounded(want, dtype))
+
+
+# Rows of 15 bytes and fewer are copied tensor by tensor, those of 16 and more together: in blocks
+# of 16 bytes up to 255.
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("size", [8, 15, 16, 17, 40, 240, 255, 256, 257, 1000])
+def test_rows_are_joined(size, dtype):
+    cols = -(-size // np.dtype(dtype).itemsize)
+    x, y, z = (RNG.integers(0, 100, (301, width)).astype(dtype) for width in (cols, cols + 3, 64))
+    parts = [flow.tensor(x), flow.tensor(y)[:, 2:-1], flow.tensor(z)]
+    got = flow.cat(parts, 1)
+    np.testing.assert_array_equal(got.numpy(), np.concatenate([x, y[:, 2:-1], z], 1))
+    tall = flow.stack([parts[0], parts[1]], 1)
+    np.testing.assert_array_equal(tall.numpy(), np.stack([x, y[:, 2:-1]], 1))
+    row = flow.tensor(x)[:1].expand(301, cols)
+    got = flow.cat([row, parts[0]], 1)
+    np.testing.assert_array_equal(got.numpy(), np.concatenate([row.numpy(), x], 1))
