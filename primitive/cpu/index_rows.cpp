@@ -196,7 +196,9 @@ class CpuIndexPut final : public IndexPut {
 
   // In how many parts threads share the columns of each outer one.
   static int64_t ColumnParts(const IndexRows& s) {
-    constexpr int64_t kLeast = 64;  // columns of a part
+    // Columns of a part. Threads that share the columns of dense rows take lines from each other's
+    // caches, which places of their own do not.
+    constexpr int64_t kLeast = 4096;
     const int64_t wanted = NumThreads() / std::max<int64_t>(1, s.outer);
     return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, s.inner / kLeast));
   }
@@ -318,13 +320,20 @@ class CpuIndexPut final : public IndexPut {
       const T* from = x + o * s.outer_stride;
       for (int64_t c = 0; c < s.inner; c += kColumns) {
         const int64_t n = std::min(kColumns, s.inner - c);
-        C sum[kColumns], row[kColumns];
-        widen(n, to + c, sum);
-        for (int64_t r = begin; r < end; ++r) {
-          widen(n, from + sorted.rows[static_cast<size_t>(r)] * s.row_stride + c, row);
-          AddScaled(sum, row, n, alpha);
+        const auto row_of = [&](int64_t r) {
+          return from + sorted.rows[static_cast<size_t>(r)] * s.row_stride + c;
+        };
+        if constexpr (std::is_same_v<T, C>) {
+          for (int64_t r = begin; r < end; ++r) AddScaled(to + c, row_of(r), n, alpha);
+        } else {
+          C sum[kColumns], row[kColumns];
+          widen(n, to + c, sum);
+          for (int64_t r = begin; r < end; ++r) {
+            widen(n, row_of(r), row);
+            AddScaled(sum, row, n, alpha);
+          }
+          narrow(n, sum, to + c);
         }
-        narrow(n, sum, to + c);
       }
     });
   }
