@@ -20,10 +20,12 @@ namespace {
 
 using namespace cuda;  // NOLINT: the plan's names
 
-constexpr int kResident = 6;
+constexpr int kResident = 6, kColumnsResident = 5;
 constexpr int64_t kMostPlaces = 40;  // of a thread of columns; in use it is 2^16
 // Of 16-bit elements that begin at a boundary.
-ReduceTarget Aligned(int multiprocessors) { return {2, 8, kResident, multiprocessors, true}; }
+ReduceTarget Aligned(int multiprocessors) {
+  return {2, 8, kResident, kColumnsResident, multiprocessors, true};
+}
 
 std::string ToString(const ReduceShape& s) {
   std::string text;
@@ -155,8 +157,8 @@ class Walked {
 
 void ExpectRight(const ReduceShape& shape, int bytes, int past, int multiprocessors) {
   const int pack = 16 / bytes;
-  const ReducePlan p = PlanReduce(
-      shape, {bytes, std::min(pack, 8), kResident, multiprocessors, past % pack == 0, kMostPlaces});
+  const ReducePlan p = PlanReduce(shape, {bytes, std::min(pack, 8), kResident, kColumnsResident,
+                                          multiprocessors, past % pack == 0, kMostPlaces});
   std::vector<std::vector<int64_t>> slices = SlicesOf(shape);
   for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
   ASSERT_EQ(static_cast<size_t>(p.results), slices.size()) << ToString(shape);
@@ -259,7 +261,8 @@ TEST(ReducePlanTest, BlocksThatEndInAnyOrderMergeAllChunks) {
                             {5, 1 << 20}}) {
     for (unsigned reduced = 1; reduced < 1u << sizes.size(); ++reduced) {
       for (const int past : {0, 1}) {
-        const ReducePlan p = PlanReduce(Dense(sizes, reduced), {2, 8, kResident, 132, past == 0});
+        const ReducePlan p =
+            PlanReduce(Dense(sizes, reduced), {2, 8, kResident, kColumnsResident, 132, past == 0});
         if (p.chunks.value < 2) continue;
         with_groups += p.levels() == 2;
         ExpectMergesAll(p, &random);
@@ -348,7 +351,7 @@ TEST(ReducePlanTest, OneResultFillsTheDevice) {
   const ReducePlan apart = PlanReduce(Dense({256, 64, 64, 64}, 0b0101), Aligned(132));
   EXPECT_TRUE(apart.columns);
   EXPECT_EQ(apart.width, 8);
-  EXPECT_GE(apart.blocks(), 132 * ReducePolicy::kColumnsResident * 9 / 10);
+  EXPECT_GE(apart.blocks(), 132 * kColumnsResident * 9 / 10);
 }
 
 // A last wave of few blocks would leave the device idle: there are many waves, or whole ones.
@@ -356,7 +359,7 @@ TEST(ReducePlanTest, ChunksFillWholeWaves) {
   for (int64_t tiles = 1; tiles < 3000; ++tiles) {
     const ReducePlan p = PlanReduce(Dense({1 << 20, 128 * tiles}, 0b01), Aligned(132));
     ASSERT_EQ(p.tiles.value, tiles);
-    const double waves = static_cast<double>(p.blocks()) / (132 * ReducePolicy::kColumnsResident);
+    const double waves = static_cast<double>(p.blocks()) / (132 * kColumnsResident);
     EXPECT_TRUE(waves >= 2 || std::ceil(waves) * 0.86 <= waves) << tiles << " tiles, " << waves;
     EXPECT_TRUE(waves <= 4 || p.chunks.value == 1) << tiles << " tiles, " << waves;
   }

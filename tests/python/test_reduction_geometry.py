@@ -137,6 +137,47 @@ def test_whole_columns(name, device):
         check(name, made(shape, "float16", device), (0, 2) if len(shape) == 4 else (0,))
 
 
+# Columns of 16-bit floats go by differences of pairs: their mean is far from 0, they are constant,
+# near the largest number, or hold an infinity or NaN.
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("rows", [1, 5, 8, 64, 1000, 1024])
+def test_spreads_down_columns(rows, dtype, device):
+    rng = np.random.default_rng(rows)
+    largest = {"float16": 65504, "bfloat16": 3.38e38, "float32": 3.4e38}[dtype]
+    x = rng.standard_normal((rows, 256))
+    x[:, 1] = 1000 + 8 * rng.integers(0, 4, rows)
+    x[:, 2] = 17.25
+    x[:, 3] = largest
+    x[:, 4] = rng.integers(0, 2, rows) * 2.0**-14
+    x[0, 5] = 30000  # the first one is far from all others
+    x[rows - 1, 6], x[rows // 2, 7], x[0, 8], x[rows - 1, 9] = (
+        math.inf,
+        -math.inf,
+        math.inf,
+        math.nan,
+    )
+    if dtype != "float32":  # whose distances are infinite
+        x[:, 10] = largest * (1 - 2 * (np.arange(rows) % 2))
+    given = tensor(x, dtype, device)
+    values = host(given).astype(np.float64)
+    var, mean = (host(t).astype(np.float64) for t in flow.var_mean(given, 0, unbiased=False))
+    with np.errstate(invalid="ignore", over="ignore"):
+        limit = np.finfo("float16" if dtype == "float16" else "float32").max
+        expected = values.var(0)
+        expected[expected > limit] = math.inf
+        means = values.mean(0)
+    rtol = 2 * RTOL[dtype] if dtype != "float32" else 2e-5
+    np.testing.assert_allclose(var, expected, rtol=rtol, atol=6e-8)
+    finite = np.isfinite(means)
+    np.testing.assert_array_equal(mean[~finite], means[~finite])
+    sizes = np.abs(values[:, finite]).max(0)
+    off = np.abs(mean[finite] - means[finite])
+    assert (off <= rtol * np.abs(means[finite]) + 2e-7 * sizes).all()
+    assert var[2] == var[3] == 0
+    again = host(flow.var(given, 0, unbiased=False))
+    np.testing.assert_array_equal(again, host(flow.var(given, 0, unbiased=False)))
+
+
 # So few results that blocks take chunks of them; of few columns so many that they merge in groups.
 @pytest.mark.parametrize("name", ["sum", "amax", "var", "logsumexp", "count_nonzero"])
 def test_many_chunks(name, device):

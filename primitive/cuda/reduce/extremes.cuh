@@ -130,7 +130,7 @@ struct ExtremesReducer {
     A low, high;
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
-  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   ReduceKind op;
   bool sizes;
@@ -214,7 +214,7 @@ struct PlaceReducer {
     int64_t place;
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
-  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;

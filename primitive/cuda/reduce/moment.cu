@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cuda/reduce/moments.cuh"
+#include "primitive/cuda/reduce/spread.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -29,21 +29,20 @@ namespace cuda {
 
 struct ReducePolicy {
   static constexpr int kThreads = 128;
-  static constexpr int kBatch = 4;            // packs under way in a thread
-  static constexpr int kPlaces = 8;           // places of columns under way in a thread
-  static constexpr int kColumnsResident = 5;  // blocks of a multiprocessor
-  static constexpr int kNarrowTurns = 2;      // times the places where a thread has one column
-  static constexpr int kNarrowResident = 6;   // blocks of a multiprocessor then
-  static constexpr int kTileLanes = 16;       // along the columns, at most: 256 bytes of packs
-  static constexpr int kTileBytes = 128;      // of states per thread of a tile, at most
-  static constexpr int kFewUnits = 128;       // of a result, up to which lanes of a warp take it
-  static constexpr int kWarpUnits = 1024;     // the same where there are many results:
-  static constexpr int kManyResults = 16;     // per multiprocessor
-  static constexpr int kManyThreads = 512;  // per multiprocessor: a lane takes a batch, not a pack
-  static constexpr int kFullThreads = 960;  // the same: a lane takes as much as there is,
-  static constexpr int kLineLanes = 8;      // but lanes of a line of memory stay together
-  static constexpr int kMinPlaces = 64;     // of columns worth a chunk
-  static constexpr int kMostMerges = 32;    // of a thread, for a tile of columns without groups
+  static constexpr int kBatch = 4;           // packs under way in a thread
+  static constexpr int kPlaces = 8;          // places of columns under way in a thread
+  static constexpr int kNarrowTurns = 2;     // times the places where a thread has one column
+  static constexpr int kNarrowResident = 6;  // blocks of a multiprocessor then
+  static constexpr int kTileLanes = 16;      // along the columns, at most: 256 bytes of packs
+  static constexpr int kTileBytes = 128;     // of states per thread of a tile, at most
+  static constexpr int kFewUnits = 128;      // of a result, up to which lanes of a warp take it
+  static constexpr int kWarpUnits = 1024;    // the same where there are many results:
+  static constexpr int kManyResults = 16;    // per multiprocessor
+  static constexpr int kManyThreads = 512;   // per multiprocessor: a lane takes a batch, not a pack
+  static constexpr int kFullThreads = 960;   // the same: a lane takes as much as there is,
+  static constexpr int kLineLanes = 8;       // but lanes of a line of memory stay together
+  static constexpr int kMinPlaces = 64;      // of columns worth a chunk
+  static constexpr int kMostMerges = 32;     // of a thread, for a tile of columns without groups
 };
 
 // Dims, innermost first, that an index is divided into, with their strides.

@@ -83,10 +83,10 @@ inline void CutIntoChunks(ReducePlan* p, int64_t tasks, int64_t least, int64_t w
 }
 
 // What a plan is for: an element's bytes; columns that a thread takes where all of a row's packs
-// are whole ones; blocks of a multiprocessor; `aligned`: x begins at a boundary of 16 bytes.
-// `most_places`: of a thread of columns.
+// are whole ones; blocks of a multiprocessor, of rows and of columns; `aligned`: x begins at a
+// boundary of 16 bytes. `most_places`: of a thread of columns.
 struct ReduceTarget {
-  int bytes, width, resident, multiprocessors;
+  int bytes, width, resident, columns_resident, multiprocessors;
   bool aligned;
   int64_t most_places = INT64_MAX;
   int pack() const { return 16 / bytes; }
@@ -134,7 +134,7 @@ inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   p->units = p->axis;
   p->tiles = Divisor(CeilDiv(p->length.value, int64_t{p->lanes} * width));
   CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces,
-                target.wave(width == 1 ? P::kNarrowResident : P::kColumnsResident));
+                target.wave(width == 1 ? P::kNarrowResident : target.columns_resident));
   const int64_t ways = P::kThreads / p->lanes;
   const int64_t least = CeilDiv(CeilDiv(p->units, ways), target.most_places - P::kPlaces);
   if (p->chunks.value < least) {

@@ -8,7 +8,8 @@
 //   using Gathered = ...;             // what a thread gathers of rows, which concludes as a State
 //   static constexpr int kBatch;      // packs of rows that are added together
 //   static constexpr int kPlaces;     // of columns that are; 1, or as many as the policy has
-//   static constexpr int kResident;   // blocks of a multiprocessor, for which chunks make waves
+//   static constexpr int kResident, kColumnsResident;  // blocks of a multiprocessor, for which
+//                                                      // chunks make waves: of rows; columns
 //   static constexpr int64_t kMostPlaces;  // of a thread of columns
 //   State Identity() const;
 //   Gathered Begin() const;
@@ -47,9 +48,10 @@ constexpr int ColumnPack() {
 }
 
 template <class In, class R>
-ReducePlan PlanOf(const ReduceShape& shape, bool aligned, const DeviceLimits& limits) {
-  return PlanReduce(shape, {sizeof(In), ColumnPack<In, typename R::State>(), R::kResident,
-                            limits.multiprocessors, aligned, R::kMostPlaces});
+ReduceTarget TargetOf(bool aligned, const DeviceLimits& limits) {
+  constexpr int kWidth = ColumnPack<In, typename R::State>();
+  return {sizeof(In), kWidth,        R::kResident, R::kColumnsResident, limits.multiprocessors,
+          aligned,    R::kMostPlaces};
 }
 
 // Of what is left by chunks, and of its counters where the caller has none.
@@ -68,7 +70,7 @@ template <class In, class R>
 size_t ReduceWorkspace(const ReduceShape& shape, const DeviceLimits& limits) {
   size_t most = 0;
   for (const bool aligned : {false, true}) {
-    const ChunkBytes<typename R::State> bytes(PlanOf<In, R>(shape, aligned, limits));
+    const ChunkBytes<typename R::State> bytes(PlanReduce(shape, TargetOf<In, R>(aligned, limits)));
     if (bytes.states + bytes.counters > most) most = bytes.states + bytes.counters;
   }
   return most;
@@ -80,7 +82,8 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
   using State = typename R::State;
   constexpr int kThreads = ReducePolicy::kThreads, N = ColumnPack<In, State>();
   const bool aligned = reinterpret_cast<uintptr_t>(run.x) % 16 == 0;
-  const ReducePlan p = PlanOf<In, R>(run.shape, aligned, limits);
+  const ReduceTarget target = TargetOf<In, R>(aligned, limits);
+  const ReducePlan p = PlanReduce(run.shape, target);
   if (p.results == 0) return cudaSuccess;
   const ReduceOutputs out{run.y, run.second, run.out, p.axis};
   const In* x = static_cast<const In*>(run.x);

@@ -111,8 +111,8 @@ __device__ __forceinline__ State MergeEvery(const R& r, const State* states, int
 // in shared memory; they, and then those of chunks, are merged by one thread for each column, or by
 // several where the columns are few.
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, N == 1 ? ReducePolicy::kNarrowResident
-                                                                 : ReducePolicy::kColumnsResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads,
+                                  N == 1 ? ReducePolicy::kNarrowResident : R::kColumnsResident)
     ReduceColumnsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                         ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;

@@ -40,7 +40,7 @@ bool IsWhole(const ReducePlan& p, WholeColumns* to) {
 }
 
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, ReducePolicy::kColumnsResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, R::kColumnsResident)
     ReduceWholeColumnsKernel(const In* __restrict__ x, const __grid_constant__ WholeColumns p, R r,
                              ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;

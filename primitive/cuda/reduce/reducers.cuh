@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reducers of reduce.cuh: sums, products and counts; those of extremes are in
-// extremes.cuh, those of exponentials and distances in moments.cuh.
+// extremes.cuh, those of exponentials in moments.cuh, of distances from the mean in spread.cuh.
 #pragma once
 
 #include <math.h>
@@ -31,7 +31,7 @@ template <class Reducer, class A>
 struct PartsReducer {
   using Value = A;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
-  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
@@ -319,7 +319,7 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
 template <class A>
 struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
   using State = CompensatedSum<A>;
-  static constexpr int kBatch = 1, kPlaces = 1, kResident = 6;  // pow is long
+  static constexpr int kBatch = 1, kPlaces = 1;  // pow is long
   double p;
 
   using Gathered = State;

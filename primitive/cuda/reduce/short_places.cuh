@@ -43,7 +43,7 @@ struct ShortPlaceReducer {
   };
   using Value = float;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
-  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = 1 << 16;
   static constexpr int32_t kNone = INT32_MIN;
   static constexpr uint64_t kPlaceBits = (uint64_t{1} << 48) - 1;

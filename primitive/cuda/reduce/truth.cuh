@@ -69,7 +69,7 @@ struct TruthReducer {
   };
   using Value = bool;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
-  static constexpr int kPlaces = ReducePolicy::kPlaces;
+  static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr uint32_t kTrue = 1, kFalse = 2;
   bool all;
