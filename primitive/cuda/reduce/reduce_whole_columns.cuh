@@ -39,6 +39,31 @@ bool IsWhole(const ReducePlan& p, WholeColumns* to) {
   return true;
 }
 
+// The merge of `count` > 0 states at distances of each other, in their order. As many as there
+// mostly are, of ways or chunks, are asked for before one is merged; they move up, because a copy
+// of the merge for each of them would be more code to wait for.
+template <class R, class State>
+__device__ __forceinline__ State MergeAll(const R& r, const State* of, int64_t distance,
+                                          int count) {
+  constexpr int kAhead = sizeof(State) > 8 ? 7 : 9;
+  State state = *of;
+#pragma unroll 1
+  for (int k = 1; k < count; k += kAhead) {
+    State next[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      if (k + j < count) next[j] = of[(k + j) * distance];
+    }
+#pragma unroll 1
+    for (int left = min(count - k, kAhead); left > 0; --left) {
+      state = r.Merge(state, next[0]);
+#pragma unroll
+      for (int j = 0; j + 1 < kAhead; ++j) next[j] = next[j + 1];
+    }
+  }
+  return state;
+}
+
 template <int N, class In, class R>
 __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kColumnsResident)
     ReduceWholeColumnsKernel(const In* __restrict__ x, const __grid_constant__ WholeColumns p, R r,
@@ -77,23 +102,23 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kColumnsResident)
   }
   __syncthreads();
 
-  // Of each column the ways are merged, and by the last block the chunks.
-  State* states = chunks.states + (int64_t{outer} * p.across + across) * columns;
-  const State* of = slots;
+  // Of each column the ways are merged, and by the last block the chunks. Neighbouring threads take
+  // neighbouring states.
+  State* states = chunks.states + (int64_t{outer} * p.across + across) * columns + rank;
+  const State* of = slots + rank;
   int count = ways;
   int64_t distance = columns;
 #pragma unroll 1
   for (int level = p.chunks > 1 ? 0 : 1;; ++level) {
     if (rank < columns) {
-      const State* each = of + (of == slots ? rank % N * lanes + rank / N : rank);
-      State state = *each;
-#pragma unroll 4
-      for (int k = 1; k < count; ++k) state = r.Merge(state, each[k * distance]);
+      const State state = MergeAll(r, of, distance, count);
       if (level == 1) {
-        r.Finish(state, out, outer * p.y + (first + rank) * p.column_y, slice + rank, p.inner_x);
+        const int column = (rank & (lanes - 1)) * N + (rank >> p.lanes_log2);
+        r.Finish(state, out, outer * p.y + (first + column) * p.column_y, slice + column,
+                 p.inner_x);
         return;
       }
-      states[chunk * p.results + rank] = state;
+      states[chunk * p.results] = state;
     }
     if (level == 1 || !IsLastChunk(chunks.done + tile, p.chunks)) return;
     of = states, count = p.chunks, distance = p.results;
