@@ -137,6 +137,26 @@ def test_whole_columns(name, device):
         check(name, made(shape, "float16", device), (0, 2) if len(shape) == 4 else (0,))
 
 
+# What is looked for is in one place of many, or in none.
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float32", "int64"])
+def test_truths_in_any_place(dtype, device):
+    for shape in ((64, 2048), (2048, 128), (3, 999)):
+        for value in (0, 1):  # -0 is nothing, and a NaN or a number below the normal ones something
+            x = np.full(shape, value, np.float64)
+            x[1, 7] = x[shape[0] - 1, shape[1] - 1] = 1 - value
+            if "float" in dtype:
+                x[0] = np.where(x[0] == 0, -0.0, math.nan)
+                x[x == 1] = 2.0**-24 if dtype == "float16" else 2.0**-120
+            given = tensor(x, dtype, device)
+            for dim in (0, 1):
+                assert host(given.any(dim)).tolist() == (x != 0).any(dim).tolist()
+                assert host(given.all(dim)).tolist() == (x != 0).all(dim).tolist()
+            assert bool(given.any()) is bool((x != 0).any())
+            assert bool(given.all()) is bool((x != 0).all())
+            nothing = tensor(np.full(shape, -0.0 if "float" in dtype else 0), dtype, device)
+            assert not bool(nothing.any()) and not host(nothing.any(0)).any()
+
+
 # Columns of 16-bit floats go by differences of pairs: their mean is far from 0, they are constant,
 # near the largest number, or hold an infinity or NaN.
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

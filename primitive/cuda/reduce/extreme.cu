@@ -39,7 +39,7 @@ struct Count {
 template <class In>
 struct Truth {
   using Reducer = TruthReducer;
-  static Reducer Of(const Reduction& run) { return {run.op == ReduceKind::kAll}; }
+  static Reducer Of(const Reduction& run) { return Reducer(run.op == ReduceKind::kAll); }
 };
 struct TruthFinder {
   template <class In>

@@ -42,20 +42,18 @@ inline constexpr uint32_t kTops = sizeof(In) == 1   ? 0x80808080u
                                   : sizeof(In) == 2 ? 0x80008000u
                                                     : 1u << 31;
 
-// Whether any element is not 0, or whether all are.
+// Whether any element is not 0, or whether all are: whether any is 0, turned round.
 struct TruthReducer {
   struct State {
-    uint32_t seen;  // kTrue, kFalse
+    uint32_t bit;  // 1 where what is looked for is there
   };
-  struct Gathered {
-    uint32_t any, every;  // bits that are 0 where nothing was true, and 1 where nothing was false
-  };
-  // The same by the tops of words.
+  using Gathered = uint32_t;  // tops; the other bits are 0
+  // The tops of words; the other bits are anything.
   template <class In, int N>
   struct Columns {
     static constexpr int kOf = sizeof(In) < 4 && N > 1 ? 4 / sizeof(In) : 1;  // elements of a word
     static constexpr int kWords = N / kOf;
-    uint32_t any[kWords], every[kWords];
+    uint32_t seen[kWords];
     // Of word i of a pack.
     __device__ __forceinline__ static uint32_t Tops(const Pack<In, N>& x, int i) {
       if constexpr (sizeof(In) > 4) {
@@ -71,35 +69,31 @@ struct TruthReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
-  static constexpr uint32_t kTrue = 1, kFalse = 2;
-  bool all;
+  uint32_t turned;  // of all: ~0, of any: 0
+  explicit TruthReducer(bool all) : turned(all ? ~0u : 0) {}
 
   __device__ __forceinline__ State Identity() const { return {0}; }
-  __device__ __forceinline__ Gathered Begin() const { return {0, ~0u}; }
-  __device__ __forceinline__ State Conclude(const Gathered& s) const {
-    return {(s.any != 0 ? kTrue : 0) | (s.every != ~0u ? kFalse : 0)};
-  }
+  __device__ __forceinline__ Gathered Begin() const { return 0; }
+  __device__ __forceinline__ State Conclude(Gathered s) const { return {s != 0 ? 1u : 0u}; }
   __device__ __forceinline__ void Add(Gathered& s, bool v, int64_t) const {
-    s.any |= v, s.every &= v ? ~0u : 0;
+    s |= (v ? 1u << 31 : 0) ^ (turned & 1u << 31);
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPacks(Gathered& s, const Pack<In, N> (&x)[K],
                                            const int64_t (&)[K]) const {
+    uint32_t seen = 0;
 #pragma unroll
     for (int k = 0; k < K; ++k) {
 #pragma unroll
       for (int i = 0; i < Columns<In, N>::kWords; ++i) {
-        const uint32_t tops = Columns<In, N>::Tops(x[k], i);
-        s.any |= tops & kTops<In>, s.every &= tops | ~kTops<In>;
+        seen |= Columns<In, N>::Tops(x[k], i) ^ turned;
       }
     }
+    s |= seen & kTops<In>;
   }
   template <class In, int N>
   __device__ __forceinline__ Columns<In, N> BeginColumns() const {
-    Columns<In, N> s;
-#pragma unroll
-    for (int i = 0; i < Columns<In, N>::kWords; ++i) s.any[i] = 0, s.every[i] = ~0u;
-    return s;
+    return {};
   }
   template <class In, int N, int K>
   __device__ __forceinline__ void AddPlaces(Columns<In, N>& s, const Pack<In, N> (&x)[K], int64_t,
@@ -108,8 +102,7 @@ struct TruthReducer {
     for (int k = 0; k < K; ++k) {
 #pragma unroll
       for (int i = 0; i < Columns<In, N>::kWords; ++i) {
-        const uint32_t tops = Columns<In, N>::Tops(x[k], i);
-        s.any[i] |= tops, s.every[i] &= tops;
+        s.seen[i] |= Columns<In, N>::Tops(x[k], i) ^ turned;
       }
     }
   }
@@ -117,16 +110,15 @@ struct TruthReducer {
   __device__ __forceinline__ State ConcludeColumn(const Columns<In, N>& s, int i,
                                                   const ReduceWay&) const {
     constexpr int kOf = Columns<In, N>::kOf, kBits = sizeof(In) < 4 ? 8 * sizeof(In) : 32;
-    const int top = kBits * (i % kOf + 1) - 1;
-    return {(s.any[i / kOf] >> top & 1 ? kTrue : 0) | (s.every[i / kOf] >> top & 1 ? 0 : kFalse)};
+    return {s.seen[i / kOf] >> (kBits * (i % kOf + 1) - 1) & 1};
   }
   __device__ __forceinline__ State Merge(const State& a, const State& b) const {
-    return {a.seen | b.seen};
+    return {a.bit | b.bit};
   }
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    StoreAs<bool>(out.y, out.dtype, y, all ? !(s.seen & kFalse) : (s.seen & kTrue) != 0);
+    StoreAs<bool>(out.y, out.dtype, y, (s.bit ^ (turned & 1)) != 0);
   }
 };
 
