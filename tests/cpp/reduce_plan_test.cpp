@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "primitive/cuda/reduce/planner.h"
+#include "primitive/cuda/reduce/whole_rows.h"
 
 namespace oneflow_lite {
 namespace {
@@ -283,6 +283,50 @@ TEST(ReducePlanTest, TeamsAroundTheirBoundaries) {
       for (const int past : {0, 5}) ExpectRight(shape, 2, past, 1);
     }
   }
+}
+
+// The kernel of whole rows: its threads read each element once, and each result has its place.
+bool ExpectWholeRows(const ReduceShape& shape, int bytes, int batch, int multiprocessors) {
+  const int pack = 16 / bytes;
+  const ReduceTarget target{bytes, std::min(pack, 8), kResident, kColumnsResident, multiprocessors,
+                            true};
+  WholeRows p;
+  const ReducePlan plan = PlanReduce(shape, target);
+  if (!IsWholeRows(plan, target, batch, &p)) return false;
+  EXPECT_LE(p.chunks, plan.chunks.value);  // for whose states there is room
+  const int lanes = 1 << p.lanes_log2;
+  EXPECT_TRUE(lanes == WholeRows::kThreads || (lanes <= 32 && p.chunks == 1));
+  std::vector<std::vector<int64_t>> read(p.results), slices = SlicesOf(shape);
+  EXPECT_EQ(read.size(), slices.size());
+  for (int result = 0; result < p.results; ++result) {
+    const ReducePlace place = p.PlaceOf(result);
+    for (int first = 0; first < p.chunks * lanes * batch; ++first) {
+      for (int unit = first; unit < p.units; unit += p.chunks * lanes * batch) {
+        const int64_t at = place.x + int64_t{unit} * pack + p.GapBefore(unit);
+        EXPECT_EQ(at % pack, 0);
+        for (int i = 0; i < pack; ++i) read[place.y].push_back(at + i);
+      }
+    }
+    std::sort(read[place.y].begin(), read[place.y].end());
+  }
+  for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
+  EXPECT_EQ(read, slices) << ToString(shape);
+  return true;
+}
+
+TEST(ReducePlanTest, WholeRows) {
+  EXPECT_TRUE(ExpectWholeRows(Dense({8 * 256 * 4 * 40}, 0b1), 2, 4, 2));
+  EXPECT_TRUE(ExpectWholeRows(Dense({3, 8 * 256 * 4 * 5}, 0b10), 2, 4, 2));
+  EXPECT_TRUE(ExpectWholeRows(Dense({500, 8 * 256}, 0b10), 2, 4, 1));
+  EXPECT_TRUE(ExpectWholeRows(Dense({7, 16 * 256 * 4}, 0b10), 1, 4, 3));
+  EXPECT_TRUE(ExpectWholeRows(Dense({300, 4, 2, 4 * 32}, 0b1010), 4, 4, 1));
+  EXPECT_TRUE(ExpectWholeRows(Dense({6, 32, 3, 64}, 0b1010), 2, 4, 1));
+  EXPECT_TRUE(ExpectWholeRows(Permuted(Dense({5, 6, 8 * 128}, 0b100), {1, 0, 2}), 2, 4, 1));
+  EXPECT_FALSE(ExpectWholeRows(Dense({500, 8 * 255}, 0b10), 2, 4, 1));
+  EXPECT_FALSE(ExpectWholeRows(Dense({8 * 256 * 4 * 40 + 8}, 0b1), 2, 4, 2));
+  EXPECT_FALSE(ExpectWholeRows(Dense({64, 128}, 0b01), 2, 4, 1));
+  EXPECT_FALSE(ExpectWholeRows(Dense({4, 32, 3, 2, 5, 64}, 0b101010), 2, 4, 1));
+  EXPECT_FALSE(ExpectWholeRows(Dense({3, 0}, 0b10), 2, 4, 1));
 }
 
 // Of many narrow rows a lane takes a batch of packs; of fewer, one pack.

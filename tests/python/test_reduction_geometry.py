@@ -137,6 +137,29 @@ def test_whole_columns(name, device):
         check(name, made(shape, "float16", device), (0, 2) if len(shape) == 4 else (0,))
 
 
+# Rows whose packs and batches are all whole have one too: results of lanes of a warp, of a block
+# and of several; along one dim and two, and of dims in another order. Rows with one element less
+# have not, nor have those between boundaries.
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_whole_rows(name, device):
+    for dtype in ("float16", "bfloat16", "float32", "uint8"):
+        if dtype == "uint8" and name not in NO_FLOAT:
+            continue
+        for shape in ((600, 512), (40, 2048), (3, 8192), (3, 40960), (2_097_152,)):
+            finite = shape[-1] < (9000 if name == "prod" else 50000)
+            if finite or (name != "prod" and dtype != "float16"):
+                check(name, made(shape, dtype, device), (len(shape) - 1,))
+        if name == "prod":
+            continue
+        check(name, made((3, 40961), dtype, device)[:, 1:], (1,))
+        check(name, made((3, 40959), dtype, device), (1,))
+        four = made((20, 16, 20, 64), dtype, device)
+        for view in (four, four.transpose(0, 2), four[:, ::2]):
+            check(name, view, (1, 3))
+        check(name, four.transpose(0, 1), (3,))
+        check(name, made((3, 512, 3, 64), dtype, device), (1, 3))  # in chunks
+
+
 # What is looked for is in one place of many, or in none.
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "float32", "int64"])
 def test_truths_in_any_place(dtype, device):

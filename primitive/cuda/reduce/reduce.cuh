@@ -35,6 +35,7 @@
 #include "primitive/cuda/reduce/reduce_columns.cuh"
 #include "primitive/cuda/reduce/reduce_rows.cuh"
 #include "primitive/cuda/reduce/reduce_whole_columns.cuh"
+#include "primitive/cuda/reduce/reduce_whole_rows.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -103,6 +104,15 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
       const dim3 blocks(static_cast<unsigned>(whole.tiles), static_cast<unsigned>(whole.chunks));
       const LaunchConfig config({}, blocks, kThreads, 0, stream);
       return cudaLaunchKernelEx(config.get(), &ReduceWholeColumnsKernel<N, In, R>, x, whole, r, out,
+                                chunks);
+    }
+  }
+  if constexpr (R::kBatch > 1) {
+    WholeRows whole;
+    if (IsWholeRows(p, target, R::kBatch, &whole)) {
+      const dim3 blocks(static_cast<unsigned>(whole.blocks()), static_cast<unsigned>(whole.chunks));
+      const LaunchConfig config({}, blocks, WholeRows::kThreads, 0, stream);
+      return cudaLaunchKernelEx(config.get(), &ReduceWholeRowsKernel<In, R>, x, whole, r, out,
                                 chunks);
     }
   }

@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads)
     // Once; and where there are chunks, a second time, of all their states.
 #pragma unroll 1
     for (bool is_chunk = chunks.states != nullptr;; is_chunk = false) {
-      state = whole_block ? MergeBlock(r, state, reinterpret_cast<State*>(slots_memory))
+      state = whole_block ? MergeBlock<kThreads>(r, state, reinterpret_cast<State*>(slots_memory))
                           : MergeLanes(r, state, p.lanes);
       if (!is_chunk) break;
       State* states = chunks.states + result;

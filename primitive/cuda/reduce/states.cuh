@@ -105,10 +105,10 @@ __device__ __forceinline__ typename R::State MergeLanes(const R& r, typename R::
 
 // Thread 0 gets the merge of the states of all threads, in their order. All must call it; `slots`
 // are one per warp.
-template <class R>
+template <int kThreads, class R>
 __device__ __forceinline__ typename R::State MergeBlock(const R& r, typename R::State state,
                                                         typename R::State* slots) {
-  constexpr int kWarps = ReducePolicy::kThreads / kWarp;
+  constexpr int kWarps = kThreads / kWarp;
   const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   state = MergeLanes(r, state, kWarp);
   __syncthreads();  // the slots are free again
