@@ -132,6 +132,7 @@ struct ExtremesReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
+  static constexpr bool kOneBit = false;
   ReduceKind op;
   bool sizes;
 
@@ -216,6 +217,7 @@ struct PlaceReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
+  static constexpr bool kOneBit = false;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;
 

@@ -28,6 +28,7 @@ struct LogSumExpReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
+  static constexpr bool kOneBit = false;
   static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }

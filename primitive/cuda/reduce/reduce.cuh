@@ -11,6 +11,7 @@
 //   static constexpr int kResident, kColumnsResident;  // blocks of a multiprocessor, for which
 //                                                      // chunks make waves: of rows; columns
 //   static constexpr int64_t kMostPlaces;  // of a thread of columns
+//   static constexpr bool kOneBit;    // whether a state is one, State::bit, and merges set it
 //   State Identity() const;
 //   Gathered Begin() const;
 //   void Add(Gathered&, Value, int64_t place) const;

@@ -79,5 +79,16 @@ __device__ __forceinline__ bool IsLastChunk(unsigned* done, int64_t chunks) {
   return is_last;
 }
 
+// The same of states that are one bit, which the counter itself gathers: blocks that are done in
+// its lower half, those whose bit is set in the upper one. One thread calls it, and the last one's
+// `bit` becomes whether any is set.
+__device__ __forceinline__ bool IsLastOfBits(unsigned* done, int chunks, uint32_t* bit) {
+  const unsigned before = atomicAdd(done, 1u + (*bit << 16));
+  if ((before & 0xffffu) + 1 != static_cast<unsigned>(chunks)) return false;
+  if (before >> 16 != 0) *bit = 1;
+  *done = 0;
+  return true;
+}
+
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -53,6 +53,10 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
                 ? MergeBlock<kThreads>(r, state, reinterpret_cast<State*>(slots_memory))
                 : MergeLanes(r, state, lanes);
     if (!is_chunk) break;
+    if constexpr (R::kOneBit) {
+      finishes = finishes && IsLastOfBits(chunks.done + result, p.chunks, &state.bit);
+      break;
+    }
     State* states = chunks.states + result;
     if (finishes) states[int64_t{chunk} * p.results] = state;
     if (!IsLastChunk(chunks.done + result, p.chunks)) return;

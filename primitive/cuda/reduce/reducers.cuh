@@ -33,6 +33,7 @@ struct PartsReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
+  static constexpr bool kOneBit = false;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
   template <class In, int N>

@@ -45,6 +45,7 @@ struct ShortPlaceReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = 1 << 16;
+  static constexpr bool kOneBit = false;
   static constexpr int32_t kNone = INT32_MIN;
   static constexpr uint64_t kPlaceBits = (uint64_t{1} << 48) - 1;
   uint32_t factor;

@@ -69,6 +69,7 @@ struct TruthReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
+  static constexpr bool kOneBit = true;
   uint32_t turned;  // of all: ~0, of any: 0
   explicit TruthReducer(bool all) : turned(all ? ~0u : 0) {}
 
