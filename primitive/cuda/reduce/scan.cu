@@ -30,7 +30,7 @@ struct Accumulate {
   static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 8;
   static constexpr int kColumns = 4, kHeldBytes = 256;
   static constexpr int kRingWarps = kScansInRings<T> ? 8 : 0;
-  static constexpr bool kOfElements = true, kScansRuns = false, kLogRows = false;
+  static constexpr bool kOfElements = true, kScansRuns = false, kLogRows = false, kLogRing = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v)}; }
   __device__ __forceinline__ C Value(const State& s) const { return s.value; }
@@ -65,7 +65,7 @@ struct Extreme {
       : x(static_cast<const T*>(r.x)), y(static_cast<T*>(r.y)), places(r.places) {}
   static constexpr int kItems = 4, kColumns = 2;  // whose places are 32 and 16 bytes
   static constexpr int kRowBlocks = 8, kHeldBytes = 256, kRingWarps = 0;
-  static constexpr bool kOfElements = true, kScansRuns = false, kLogRows = false;
+  static constexpr bool kOfElements = true, kScansRuns = false, kLogRows = false, kLogRing = false;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t place) const { return {ConvertTo<C>(v), place}; }
   template <int N>
@@ -108,7 +108,8 @@ struct LogSumExp {
   static constexpr int kItems = sizeof(C) <= 4 ? 16 : 8, kRowBlocks = 6;
   static constexpr int kColumns = 4, kHeldBytes = 128;
   static constexpr int kRingWarps = !kScansInRings<T> ? 0 : sizeof(T) == 2 ? 16 : 8;
-  static constexpr bool kOfElements = true, kScansRuns = true, kLogRows = sizeof(T) <= 4;
+  static constexpr bool kOfElements = true, kScansRuns = true;
+  static constexpr bool kLogRows = sizeof(T) <= 4, kLogRing = sizeof(T) == 2;
   using Element = T;
   __device__ __forceinline__ State Of(T v, int64_t) const { return {ConvertTo<C>(v), C(1)}; }
   __device__ __forceinline__ static C Exp(C x) { return ExpNonPositive(x); }
@@ -202,7 +203,7 @@ struct Linear {
                  : r.reverse ? r.problem.inner
                              : -r.problem.inner) {}
   static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1, kRingWarps = 0;
-  static constexpr bool kOfElements = false, kScansRuns = false, kLogRows = false;
+  static constexpr bool kOfElements = false, kScansRuns = false, kLogRows = false, kLogRing = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(0) : ConvertTo<C>(other[i + to_other]), ConvertTo<C>(x[i])};
   }
@@ -229,7 +230,7 @@ struct ProductBefore {
         y(static_cast<T*>(r.y)),
         back(r.reverse ? r.problem.inner : -r.problem.inner) {}
   static constexpr int kItems = 8, kRowBlocks = 8, kColumns = 1, kRingWarps = 0;
-  static constexpr bool kOfElements = false, kScansRuns = false, kLogRows = false;
+  static constexpr bool kOfElements = false, kScansRuns = false, kLogRows = false, kLogRing = false;
   __device__ __forceinline__ State At(int64_t i, int64_t, bool first) const {
     return {first ? C(1) : ConvertTo<C>(x[i + back])};
   }

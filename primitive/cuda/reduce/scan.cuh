@@ -15,6 +15,7 @@
 //   static constexpr int kRowBlocks;  // blocks of a multiprocessor at least, of rows
 //   static constexpr int kRingWarps;   // of a block that has columns in a ring, or 0: none has
 //   static constexpr bool kLogRows;    // whether whole rows are scan_log_rows.cuh's
+//   static constexpr bool kLogRing;    // and columns in a ring scan_log_ring.cuh's
 //   static constexpr bool kScansRuns;  // whether it scans neighbours itself, and then
 //     void Scan(State (&)[N], int count) const;  // those from `count` on are anything
 //     void After(const State& before, State (&)[N]) const;  // Merge(before, each that Scan gave)
@@ -33,6 +34,7 @@
 
 #include "primitive/cuda/reduce/scan_columns.cuh"
 #include "primitive/cuda/reduce/scan_launch.h"
+#include "primitive/cuda/reduce/scan_log_ring.cuh"
 #include "primitive/cuda/reduce/scan_log_rows.cuh"
 #include "primitive/cuda/reduce/scan_ring.cuh"
 #include "primitive/cuda/reduce/scan_rows.cuh"
@@ -138,7 +140,10 @@ cudaError_t LaunchColumns(const ScanRun& run, const ScanArguments& a, const F& f
 template <class F>
 cudaError_t LaunchRings(const ScanArguments& a, const F& f, const DeviceLimits& limits,
                         cudaStream_t stream) {
-  constexpr auto* kKernel = &ScanRingKernel<F>;
+  constexpr auto* kKernel = [] {
+    if constexpr (F::kLogRing) return &ScanLogRingKernel<F>;
+    if constexpr (!F::kLogRing) return &ScanRingKernel<F>;
+  }();
   const cudaError_t error = AllowAllShared<kKernel>(limits);
   if (error != cudaSuccess) return error;
   const int64_t segments = CeilDiv(a.inner * sizeof(typename F::Element), ScanRing::kBytes);

@@ -103,6 +103,26 @@ class RingRows {
   char* to_;
 };
 
+// A block's columns: where they begin in x and y, and their bytes in a row.
+template <class F>
+struct RingBlock {
+  int64_t base;
+  int bytes;
+  __device__ __forceinline__ RingBlock(const ScanArguments& a, int64_t segments) {
+    constexpr int64_t kSize = sizeof(typename F::Element);
+    const int64_t outer = blockIdx.x / segments, segment = blockIdx.x % segments;
+    const int64_t column = segment * (ScanRing::kBytes / kSize);
+    const int64_t behind = (a.inner - column) * kSize;
+    base = outer * a.axis * a.inner + column;
+    bytes = behind < ScanRing::kBytes ? static_cast<int>(behind) : ScanRing::kBytes;
+  }
+};
+// How many rows there are of a warp's part of a stage that begins at `first`.
+__device__ __forceinline__ int RingLines(const ScanArguments& a, int64_t first) {
+  const int64_t left = a.axis - first;
+  return left <= 0 ? 0 : left < ScanRing::kLines ? static_cast<int>(left) : ScanRing::kLines;
+}
+
 // A lane's columns in the rows that its warp has of a stage: states, scanned by column.
 template <class F>
 struct RingRun {
@@ -155,7 +175,6 @@ template <class F>
 __global__ void __launch_bounds__(kRingThreads<F>)
     ScanRingKernel(ScanArguments a, F f, int64_t segments) {
   using S = typename F::State;
-  using T = typename F::Element;
   constexpr int kLines = ScanRing::kLines, kWarps = F::kRingWarps, kColumns = kRingColumns<F>;
   constexpr int kRows = RingRows<F>::kRows, kStages = ScanRing::kStages;
   extern __shared__ __align__(16) char ring[];
@@ -166,12 +185,8 @@ __global__ void __launch_bounds__(kRingThreads<F>)
   const auto left_at = [&](int stage, int i, int j) -> S& {
     return left[(((stage & 1) * (kWarps + 1) + i) * kColumns + j) * kWarp + lane];
   };
-  const int64_t outer = blockIdx.x / segments, segment = blockIdx.x % segments;
-  const int64_t column = segment * (ScanRing::kBytes / int64_t{sizeof(T)});
-  const int64_t base = outer * a.axis * a.inner + column;
-  const int64_t behind = (a.inner - column) * int64_t{sizeof(T)};
-  const int bytes = behind < ScanRing::kBytes ? static_cast<int>(behind) : ScanRing::kBytes;
-  RingRows<F> rows(a, f.x + base + a.PlaceOf(0) * a.inner, bytes, ring);
+  const RingBlock<F> block(a, segments);
+  RingRows<F> rows(a, f.x + block.base + a.PlaceOf(0) * a.inner, block.bytes, ring);
   const int stages = static_cast<int>((a.axis + kRows - 1) / kRows);
 #pragma unroll 1
   for (int s = 0; s < kStages - 1; ++s) rows.Load();
@@ -181,9 +196,7 @@ __global__ void __launch_bounds__(kRingThreads<F>)
     __syncthreads();
     rows.Load();
     const int64_t first = int64_t{s} * kRows + warp * kLines;
-    const int count = first >= a.axis           ? 0
-                      : first + kLines > a.axis ? static_cast<int>(a.axis - first)
-                                                : kLines;
+    const int count = RingLines(a, first);
     const char* mine = ring + (s % kStages * kRows + warp * kLines) * ScanRing::kBytes + lane * 4;
     RingRun<F> run(a, f, mine, first, count);
 #pragma unroll
@@ -199,7 +212,7 @@ __global__ void __launch_bounds__(kRingThreads<F>)
         MergeBefore(f, before, run.of[j]);
       }
     }
-    if (lane * 4 < bytes) run.Write(a, f, f.y + base + lane * kColumns, first, count);
+    if (lane * 4 < block.bytes) run.Write(a, f, f.y + block.base + lane * kColumns, first, count);
   }
 }
 
