@@ -63,6 +63,7 @@ struct RemapRows {
     };
     if (wraps && add({0, begin, shift + size})) from = 0;
     if (add({begin, end, shift})) to = end;
+    if (count == 0) from = to = end;
     if (wraps && to == end && add({end, width, shift - size})) to = width;
   }
   int64_t beside() const { return from + width - to; }  // columns in no run
