@@ -106,6 +106,47 @@ def test_far_rolls_of_long_rows(device):
         np.testing.assert_array_equal(host(padded), np.pad(x, ((0, 0), (3001, 20000))))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_rolls_of_long_rows_of_packs(dtype, device):
+    """Rows of 512 packs of 16 bytes and one pack less, of whole packs and others, at boundaries and
+    between; a row begins anew within a pack, at a pack's start, in the first and the last one.
+    """
+    pack = 16 // np.dtype(dtype).itemsize
+    for cols in (512 * pack, 511 * pack, 512 * pack + 1, 1000 * pack):
+        for offset in (0, 1):
+            x = np.arange(offset + 3 * cols) % 97
+            given = tensor(x, dtype, device)[offset:].view(3, cols)
+            x = x[offset:].reshape(3, cols)
+            for shift in (1, -1, 3, pack, pack + 1, cols // 2 + 1, cols - 1):
+                np.testing.assert_array_equal(host(given.roll(shift, 1)), np.roll(x, shift, 1))
+            np.testing.assert_array_equal(
+                host(given.roll((1, 5), (0, 1))), np.roll(x, (1, 5), (0, 1))
+            )
+            for pads in ((1, pack - 1), (3, 0), (-3, 3), (-1, 1 - pack)):
+                padded = np.pad(x, ((0, 0), (max(pads[0], 0), max(pads[1], 0))))
+                if pads[0] < 0:
+                    padded = padded[:, -pads[0] :]
+                if pads[1] < 0:
+                    padded = padded[:, : pads[1]]
+                np.testing.assert_array_equal(host(F.pad(given, pads)), padded)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
+def test_pads_of_long_rows_of_packs(mode, dtype, device):
+    """Rows that show nothing, or others, along dims before the last one."""
+    pack = 16 // np.dtype(dtype).itemsize
+    cols = 600 * pack
+    x = np.arange(2 * 3 * 4 * (cols - 8)).reshape(2, 3, 4, cols - 8) % 97
+    given = tensor(x, dtype, device)
+    want = np.pad(x, [(0, 0), (0, 0), (2, 1), (1, 7)], MODES[mode])
+    np.testing.assert_array_equal(host(F.pad(given, (1, 7, 2, 1), mode=mode)), want)
+    wide = tensor(want, dtype, device)
+    np.testing.assert_array_equal(
+        host(wide.roll((1, 2, -3), (0, 2, 3))), np.roll(want, (1, 2, -3), (0, 2, 3))
+    )
+
+
 @pytest.mark.parametrize("shape", [(), (0,), (5,), (2, 3), (2, 0, 3)], ids=str)
 def test_one_hot(shape, device):
     classes = np.random.default_rng(1).integers(0, 6, shape)

@@ -2,7 +2,8 @@
 //
 // flip, roll and pad.
 //
-// Runs: most columns of most rows are neighbours in what is read (remap_spans.cuh).
+// Runs: most columns of most rows are neighbours in what is read (remap_spans.cuh; long rows:
+// remap_long.cuh).
 //
 // Packs: a thread writes 16 bytes of any other result. Neighbours that are read forwards or
 // backwards are one access, or two. A pack of others is read element by element, and its whole warp
@@ -11,6 +12,7 @@
 // Spans: where other rows are so short that most warps would meet such a pack, a block gathers a
 // run of the result element by element in shared memory, and writes it in packs.
 #include "primitive/cuda/moves/remap_launch.h"
+#include "primitive/cuda/moves/remap_long.cuh"
 #include "primitive/cuda/moves/remap_spans.cuh"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -236,6 +238,7 @@ cudaError_t RemapWords(const RemapShape& s, const FillElements& fill, const void
   if constexpr (kPack > 1) {
     if (run.IsNear()) {
       const RemapRows rows(s, kPack);
+      if (ServesLongRows(rows, kPack)) return LaunchLongRows(rows, element, from, to, stream);
       if (RemapSpans::Serve(rows, kPack)) {
         uint4 filled;
         memcpy(&filled, &fill, sizeof(filled));
