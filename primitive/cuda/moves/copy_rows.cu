@@ -4,8 +4,8 @@
 // thread writes one aligned pack of dst, from the two of src that it lies in; at the ends of a row
 // the elements of the pack that are the row's.
 #include "primitive/cuda/moves/copy_launch.h"
-#include "primitive/cuda/moves/wanted.cuh"
 #include "primitive/cuda/strided/elements.cuh"
+#include "primitive/cuda/strided/wanted.cuh"
 
 namespace oneflow_lite {
 namespace cuda {

@@ -3,9 +3,9 @@
 // tril and triu: a thread writes 16 bytes of the result, and reads them where the triangle keeps
 // any.
 #include "primitive/cuda/moves/remap_launch.h"
-#include "primitive/cuda/moves/wanted.cuh"
 #include "primitive/cuda/strided/divisor.cuh"
 #include "primitive/cuda/strided/elements.cuh"
+#include "primitive/cuda/strided/wanted.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
