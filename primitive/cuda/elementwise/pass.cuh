@@ -6,93 +6,16 @@
 //   struct Add { template <class C> __device__ C operator()(C a, C b) const { return a + b; } };
 //   return LaunchPass<2, float>(Add{}, pass, stream);
 //
-// Numbers that a function takes are its object's members. A function that takes more than some
-// hundred instructions has the base Long or LongInDouble: it is called, and not repeated for each
-// element of a unit.
+// Numbers that a function takes are its object's members.
 #pragma once
 
-#include <utility>
-
 #include "primitive/cuda/chip/launch.cuh"
+#include "primitive/cuda/elementwise/compute.cuh"
 #include "primitive/cuda/elementwise/io.cuh"
-#include "primitive/cuda/functions/tags.h"
+#include "primitive/cuda/elementwise/plain.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
-
-template <class Op, class C>
-inline constexpr bool kIsLong = std::is_base_of_v<Long, Op> ||
-                                (std::is_base_of_v<LongInDouble, Op> && std::is_same_v<C, double>);
-
-// bool of a function that gives bool, else the compute type; what a cast gives.
-template <class Op, class C, class... Rest>
-using GivenBy = decltype(std::declval<const Op&>()(std::declval<C>(), std::declval<Rest>()...));
-template <class Op, class C, class Given>
-using ResultOf = std::conditional_t<std::is_same_v<Given, bool> || kChangesType<Op>, Given, C>;
-
-#pragma nv_exec_check_disable
-template <class Op, class C, class... Rest>
-OFL_CALLED ResultOf<Op, C, GivenBy<Op, C, Rest...>> CallLong(Op op, C x, Rest... rest) {
-  return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
-}
-#pragma nv_exec_check_disable
-template <class Op, class C, class... Rest>
-OFL_HOST_DEVICE ResultOf<Op, C, GivenBy<Op, C, Rest...>> CallOp(const Op& op, C x, Rest... rest) {
-  if constexpr (kIsLong<Op, C>) {
-    return CallLong<Op, C, Rest...>(op, x, rest...);
-  } else {
-    return static_cast<ResultOf<Op, C, GivenBy<Op, C, Rest...>>>(op(x, rest...));
-  }
-}
-// Whether a function of floats has a second form, Narrow(x, ...), of numbers of 16 bits that gives
-// such: in fewer instructions, and exact enough for them.
-template <class Op, class C, class = void>
-inline constexpr bool kHasNarrow = false;
-template <class Op>
-inline constexpr bool kHasNarrow<Op, float, std::void_t<decltype(&Op::Narrow)>> = true;
-template <bool kNarrow, class Op, class C, class... Rest>
-OFL_HOST_DEVICE auto CallForm(const Op& op, C x, Rest... rest) {
-  if constexpr (kNarrow) {
-    return op.Narrow(x, rest...);
-  } else {
-    return CallOp(op, x, rest...);
-  }
-}
-template <bool kNarrow, class Op, class C, int N>
-OFL_HOST_DEVICE auto Compute(const Op& op, const C (&x)[N]) {
-  if constexpr (N == 1) {
-    return CallForm<kNarrow>(op, x[0]);
-  } else if constexpr (N == 2) {
-    return CallForm<kNarrow>(op, x[0], x[1]);
-  } else {
-    return CallForm<kNarrow>(op, x[0], x[1], x[2]);
-  }
-}
-template <class Op, class C, int N>
-using Computed =
-    decltype(Compute<false>(std::declval<const Op&>(), std::declval<const C (&)[N]>()));
-
-// y[e] of x[0][e], x[1][e], ...
-template <bool kNarrow, class Op, class C, int N, int kPack>
-OFL_HOST_DEVICE void ComputeForm(const Op& op, const C (&x)[N][kPack],
-                                 Computed<Op, C, N> (&y)[kPack]) {
-#pragma unroll
-  for (int e = 0; e < kPack; ++e) {
-    C of[N];
-#pragma unroll
-    for (int i = 0; i < N; ++i) of[i] = x[i][e];
-    y[e] = Compute<kNarrow>(op, of);
-  }
-}
-// `narrow`: Pass::narrow.
-template <class Op, class C, int N, int kPack>
-OFL_HOST_DEVICE void ComputeAll(const Op& op, bool narrow, const C (&x)[N][kPack],
-                                Computed<Op, C, N> (&y)[kPack]) {
-  if constexpr (kHasNarrow<Op, C>) {
-    if (narrow) return ComputeForm<true>(op, x, y);
-  }
-  ComputeForm<false>(op, x, y);
-}
 
 // One element, at such offsets.
 template <int N, class C, class Op>
@@ -186,47 +109,6 @@ OFL_HOST_DEVICE void RunUnits(const Pass<N>& pass, const Op& op, uint32_t block,
     }
   }
   StoreUnit<kPack>(static_cast<DType>(pass.stored), pass.out + place.offset[N], place.second, y);
-}
-
-// Whether a function may have plain passes: of floats, with results that are floats or bool.
-template <int N, class C, class Op>
-constexpr bool MayBePlain() {
-  if constexpr (std::is_same_v<C, float>) {
-    using R = Computed<Op, float, N>;
-    return std::is_same_v<R, float> || std::is_same_v<R, bool>;
-  }
-  return false;
-}
-// What one thread does of a plain pass. The dtype has two values here and the geometry one, so that
-// around the function there are 5 instructions for each element, and not 11 (sm_90, one input).
-template <int N, class Op>
-OFL_HOST_DEVICE void RunPlain(const Pass<N>& pass, const Op& op, uint32_t block, uint32_t thread) {
-  constexpr int kPack = kPassPack<float>;
-  const uint32_t first = (block * kPassThreads + thread) * kPack;
-  const int left = pass.numel - static_cast<int>(first);
-  if (left <= 0) return;
-  const auto is_value = [&](int i) { return N > 1 && pass.form[i] == Form::kValue; };
-  uint32_t raw[N][kPack / 2];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if (!is_value(i)) LoadPlain(pass.in[i] + first * 2, left, raw[i]);
-  }
-  const bool upper = pass.plain == static_cast<uint32_t>(DType::kBFloat16);
-  float x[N][kPack];
-#pragma unroll
-  for (int i = 0; i < N; ++i) {
-    if (!is_value(i)) {
-      WidenPlain(upper, raw[i], x[i]);
-    } else {
-      float value;
-      memcpy(&value, &pass.value[i], sizeof(value));
-#pragma unroll
-      for (float& v : x[i]) v = value;
-    }
-  }
-  Computed<Op, float, N> y[kPack];
-  ComputeForm<kHasNarrow<Op, float>>(op, x, y);
-  StorePlain(upper, pass.out + first * (sizeof(y[0]) == 1 ? 1 : 2), left, y);
 }
 
 #ifdef __CUDACC__
