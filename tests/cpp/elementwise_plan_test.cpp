@@ -4,9 +4,11 @@
 // with the offsets that its coordinates say, and whole units are aligned.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "primitive/cuda/elementwise/plan.h"
 #include "primitive_geometry.h"
@@ -77,19 +79,25 @@ class ElementwisePlanTest : public testing::Test {
 
   char* memory_ = memory_of_the_test_;
 
- private:
+ protected:
   template <class F>
   void Visit(const Pass<2>& p, F visit, int64_t* whole, int64_t* wrong) {
     for (uint32_t block = 0; block < p.blocks; ++block) {
       for (uint32_t thread = 0; thread < cuda::kPassThreads; ++thread) {
         if (p.walk == cuda::Walk::kUnits) {
           VisitUnits(p, block, thread, visit, whole, wrong);
+        } else if (p.walk == cuda::Walk::kPlainRows) {
+          VisitPlainRows(p, block, thread, visit, whole, wrong);
+        } else if (p.walk == cuda::Walk::kPlainTiles) {
+          VisitPlainTiles(p, block, thread, visit, whole, wrong);
         } else {
           VisitElements(p, block, thread, visit, wrong);
         }
       }
     }
   }
+
+ private:
   template <class F>
   void VisitUnits(const Pass<2>& p, uint32_t block, uint32_t thread, F visit, int64_t* whole,
                   int64_t* wrong) {
@@ -109,6 +117,61 @@ class ElementwisePlanTest : public testing::Test {
       uint32_t at[3];
       for (int m = 0; m < 3; ++m) {
         at[m] = place.offset[m] + static_cast<uint32_t>(in_unit) * p.step[m];
+      }
+      visit(at);
+    }
+  }
+  template <class F>
+  void VisitPlainRows(const Pass<2>& p, uint32_t block, uint32_t thread, F visit, int64_t* whole,
+                      int64_t* wrong) {
+    const uint32_t index = block * cuda::kPlainThreads + thread;
+    if (thread >= cuda::kPlainThreads || index >= p.units) return;
+    cuda::Position<2> at = cuda::Divide(p, index);
+    *wrong += p.taken != 1 && !p.whole;
+    for (uint32_t r = 0; r < p.taken && at.second * p.taken + r < uint32_t(p.rows); ++r) {
+      cuda::PlainPlace<2> place;
+      const bool found = cuda::FindPlainPack(p, at, &place);
+      for (int m = 0; m < 3; ++m) at.offset[m] += p.across[m];
+      if (!found) continue;
+      const char* const first[] = {place.in[0], place.in[1], place.out};
+      const int from = place.From(), to = place.To(p.length);
+      const bool full = to - from == kPack;
+      *whole += full ? kPack : 0;
+      *wrong += p.whole && !full;
+      for (int m = 0; m < 3; ++m) {  // results in packs; operands too where the pass says so
+        if (m < 2 && (!p.whole || p.form[m] != Form::kPacked)) continue;
+        *wrong += reinterpret_cast<intptr_t>(first[m]) % (kPack * p.step[m]) != 0;
+      }
+      VisitPack(p, first, from, to, visit);
+    }
+  }
+  template <class F>
+  void VisitPlainTiles(const Pass<2>& p, uint32_t block, uint32_t thread, F visit, int64_t* whole,
+                       int64_t* wrong) {
+    using Tile = cuda::PlainTile;
+    const cuda::Position<2> at = cuda::Divide(p, block);
+    const int t = static_cast<int>(thread), col = Tile::Col(t);
+    for (int row = Tile::Row(t); row < Tile::Row(t) + 2; ++row) {
+      if (static_cast<int>(at.second) * Tile::kRows + row >= p.rows) continue;
+      if (static_cast<int>(at.first) * Tile::kCols + col >= p.length) continue;
+      const char* first[3];
+      for (int m = 0; m < 3; ++m) {
+        first[m] = (m < 2 ? p.in[m] : p.out) + at.offset[m] + row * p.across[m] + col * p.step[m];
+        const bool crossed = m < 2 && (p.crossed >> m & 1) != 0;
+        if (!crossed) *wrong += reinterpret_cast<intptr_t>(first[m]) % (kPack * p.step[m]) != 0;
+      }
+      *whole += kPack;
+      VisitPack(p, first, 0, kPack, visit);
+    }
+  }
+  template <class F>
+  static void VisitPack(const Pass<2>& p, const char* const (&first)[3], int from, int to,
+                        F visit) {
+    for (int e = from; e < to; ++e) {
+      uint32_t at[3];
+      for (int m = 0; m < 3; ++m) {
+        at[m] = static_cast<uint32_t>(first[m] - (m < 2 ? p.in[m] : p.out)) +
+                static_cast<uint32_t>(e) * p.step[m];
       }
       visit(at);
     }
@@ -202,7 +265,7 @@ TEST_F(ElementwisePlanTest, BroadcastsOfAlignedRowsStayWhole) {
 }
 
 TEST_F(ElementwisePlanTest, OtherRowsGoByLinesOrElementByElement) {
-  for (const auto& types : {kHalfs, kFloats, kBools}) {
+  for (const auto& types : {kFloats, kBools}) {
     SetPast(types, 0, 1, 0);
     const auto walk = [&](const Case& c) {
       EXPECT_EQ(ExpectRight(c, types), 0);
@@ -251,7 +314,7 @@ TEST_F(ElementwisePlanTest, PassesOfOne16BitFloatFromABoundaryOnArePlain) {
     SetPast(types, a, b, out);
     return Plan(c, types)[0].plain;
   };
-  const Case dense{{5000}, {1}, {1}, {1}}, rows{{9, 201}, {208, 1}, {1, 0}, {208, 1}};
+  const Case dense{{5000}, {1}, {1}, {1}};
   for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
     const auto want = static_cast<uint32_t>(t);
     const cuda::PassTypes<2> same{{t, t}, t, t}, truths{{t, t}, t, DType::kBool};
@@ -260,9 +323,7 @@ TEST_F(ElementwisePlanTest, PassesOfOne16BitFloatFromABoundaryOnArePlain) {
     EXPECT_EQ(plain(dense, truths, 0, 0, 0), want);
     EXPECT_EQ(plain({{7, 40}, {1, 7}, {1, 7}, {1, 7}}, same, 0, 0, 0), want);
     EXPECT_EQ(plain(dense, same, 3, 3, 3), 0u);
-    EXPECT_EQ(plain(dense, same, 0, 3, 0), 0u);
-    EXPECT_EQ(plain(rows, same, 0, 0, 0), 0u);
-    EXPECT_EQ(plain({{5000}, {1}, {0}, {1}}, same, 0, 0, 0), 0u);
+    EXPECT_EQ(plain({{28}, {1}, {0}, {1}}, same, 0, 0, 0), 0u);  // too short for rows
     for (const cuda::PassTypes<2>& other :
          {cuda::PassTypes<2>{{t, DType::kInt8}, t, t}, cuda::PassTypes<2>{{t, t}, t, DType::kInt16},
           cuda::PassTypes<2>{{t, DType::kFloat32}, DType::kFloat32, t}, kFloats, kBools}) {
@@ -270,7 +331,120 @@ TEST_F(ElementwisePlanTest, PassesOfOne16BitFloatFromABoundaryOnArePlain) {
     }
     SetPast(same, 0, 0, 0);
     EXPECT_EQ(Plan(dense, same)[0].blocks, 3u);  // of 2048 elements
+    EXPECT_EQ(Plan(dense, same)[0].walk, cuda::Walk::kUnits);
   }
+}
+
+TEST_F(ElementwisePlanTest, RowsOfOne16BitFloatArePlainAtAnyOffset) {
+  for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
+    for (const DType result : {t, DType::kBool}) {
+      const cuda::PassTypes<2> types{{t, t}, t, result};
+      const auto whole = [&](const Case& c) {
+        const Pass<2> p = Plan(c, types)[0];
+        EXPECT_EQ(p.walk, cuda::Walk::kPlainRows) << Text(c);
+        EXPECT_EQ(p.plain, static_cast<uint32_t>(t));
+        return std::pair(p.whole != 0, ExpectRight(c, types));
+      };
+      const auto all = [](int64_t n) { return std::pair(true, n); };
+      const auto some = [](int64_t n) { return std::pair(false, n); };
+      SetPast(types, 0, 5, 0);  // a number for each row has any offset
+      EXPECT_EQ(whole({{37, 64}, {64, 1}, {1, 0}, {64, 1}}), all(37 * 64));
+      EXPECT_EQ(whole({{5000}, {1}, {0}, {1}}), all(5000));
+      EXPECT_EQ(whole({{5001}, {1}, {0}, {1}}), some(5000));
+      EXPECT_EQ(whole({{9, 200}, {0, 1}, {1, 0}, {200, 1}}), all(9 * 200));
+      EXPECT_EQ(whole({{9, 8}, {0, 1}, {1, 0}, {8, 1}}), all(9 * 8));
+      EXPECT_EQ(whole({{3, 4, 64}, {64, 192, 1}, {1, 7, 0}, {256, 64, 1}}), all(12 * 64));
+      EXPECT_EQ(whole({{5000}, {1}, {1}, {1}}), some(5000));  // one operand begins elsewhere
+      EXPECT_EQ(whole({{9, 200}, {204, 1}, {1, 0}, {200, 1}}), some(9 * 200));
+      EXPECT_EQ(whole({{8, 201}, {201, 1}, {0, 1}, {201, 1}}), some(8 * 200 - 6 * 8));
+      for (int past = 0; past < 9; ++past) {
+        SetPast(types, 1, past, past);
+        for (int64_t n = 32; n < 71; ++n) {
+          whole({{11, n}, {n + 1, 1}, {0, 1}, {n, 1}});
+          whole({{11, n}, {n + 3, 1}, {n, 1}, {n + past, 1}});
+          whole({{2, 3, n}, {n, 2 * n, 1}, {n + 1, 0, 1}, {3 * n, n, 1}});
+        }
+      }
+      SetPast(types, 1, 0, 0);
+      EXPECT_NE(Plan({{11, 31}, {32, 1}, {0, 1}, {31, 1}}, types)[0].walk, cuda::Walk::kPlainRows);
+    }
+  }
+}
+
+// In passes as large as these the threads have several rows, of which the last ones may be none.
+TEST_F(ElementwisePlanTest, ThreadsHaveSeveralRowsOfManyPacks) {
+  SetPast(kHalfs, 0, 1, 0);
+  const int64_t rows = 2731, cols = 1032, count = 3 * rows * cols;
+  const Case c{{3, rows, cols}, {cols, 0, 1}, {rows, 1, 0}, {rows * cols, cols, 1}};
+  const Pass<2> p = Plan(c, kHalfs)[0];
+  EXPECT_EQ(p.walk, cuda::Walk::kPlainRows);
+  EXPECT_EQ(p.taken, static_cast<uint32_t>(cuda::kPlainRows));
+  std::vector<char> seen(count);
+  int64_t wrong = 0, whole = 0;
+  const auto visit = [&](const uint32_t(&at)[3]) {
+    const int64_t i = at[2] / 2, row = i / cols;
+    wrong += i >= count || seen[i]++ != 0;
+    wrong += at[0] / 2 != row / rows * cols + i % cols || at[1] / 2 != row;
+  };
+  Visit(p, visit, &whole, &wrong);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(whole, count);
+  // An input as large as the output is read in one row of a thread.
+  const Case large{{rows, cols}, {cols, 1}, {0, 1}, {cols, 1}};
+  EXPECT_EQ(Plan(large, kHalfs)[0].taken, 1u);
+}
+
+TEST_F(ElementwisePlanTest, TransposedWholePacksOfOne16BitFloatHavePlainTiles) {
+  for (const DType result : {DType::kBFloat16, DType::kBool}) {
+    const cuda::PassTypes<2> types{{DType::kBFloat16, DType::kBFloat16}, DType::kBFloat16, result};
+    const auto walk = [&](const Case& c) {
+      ExpectRight(c, types);
+      return Plan(c, types)[0].walk;
+    };
+    SetPast(types, 0, 8, 8);
+    for (const int64_t rows : {32, 64, 72, 136}) {
+      for (const int64_t cols : {32, 120, 128, 264}) {
+        const int64_t n = rows * cols;
+        EXPECT_EQ(walk({{rows, cols}, {cols, 1}, {1, rows}, {cols, 1}}), cuda::Walk::kPlainTiles);
+        EXPECT_EQ(walk({{rows, cols}, {1, rows + 8}, {0, 1}, {cols, 1}}), cuda::Walk::kPlainTiles);
+        EXPECT_EQ(walk({{2, rows, cols}, {n, cols, 1}, {0, 1, rows}, {n, cols, 1}}),
+                  cuda::Walk::kPlainTiles);
+      }
+    }
+    EXPECT_EQ(walk({{33, 64}, {64, 1}, {1, 40}, {64, 1}}), cuda::Walk::kTiles);
+    EXPECT_EQ(walk({{32, 66}, {72, 1}, {1, 32}, {72, 1}}), cuda::Walk::kTiles);
+    EXPECT_EQ(walk({{32, 64}, {64, 1}, {1, 36}, {64, 1}}), cuda::Walk::kTiles);
+    EXPECT_EQ(walk({{32, 64}, {1, 32}, {1, 0}, {64, 1}}), cuda::Walk::kTiles);  // number of a row
+    SetPast(types, 0, 4, 0);
+    EXPECT_EQ(walk({{32, 64}, {64, 1}, {1, 32}, {64, 1}}), cuda::Walk::kTiles);
+  }
+}
+
+// A block's threads have each pack of a tile once, along rows and along columns, and find a place
+// of its own for each element in shared memory, where no two lanes meet in a bank.
+TEST_F(ElementwisePlanTest, PlainTilesAreCovered) {
+  using Tile = cuda::PlainTile;
+  std::vector<int> along(Tile::kRows * Tile::kCols), down = along, places(Tile::kElements);
+  for (int t = 0; t < cuda::kPassThreads; ++t) {
+    for (int k = 0; k < 2; ++k) {
+      for (int e = 0; e < kPack; ++e) {
+        const int row = Tile::Row(t) + k, col = Tile::CrossedCol(t) + k * Tile::kNextCol;
+        ++along.at(row * Tile::kCols + Tile::Col(t) + e);
+        ++down.at((Tile::CrossedRow(t) + e) * Tile::kCols + col);
+        ++places.at(Tile::At(row, Tile::Col(t) + e));
+      }
+    }
+  }
+  EXPECT_EQ(along, std::vector<int>(along.size(), 1));
+  EXPECT_EQ(down, along);
+  EXPECT_EQ(std::accumulate(places.begin(), places.end(), 0), Tile::kRows * Tile::kCols);
+  EXPECT_EQ(*std::max_element(places.begin(), places.end()), 1);
+  std::set<int> banks;
+  for (int t = 0; t < cuda::kPassLanes; ++t) {
+    EXPECT_EQ(Tile::At(Tile::Row(t), Tile::Col(t)) % 2, 0);
+    banks.insert(Tile::At(Tile::Row(t), Tile::Col(t)) / 2 % 32);
+  }
+  EXPECT_EQ(banks.size(), 32u);
 }
 
 TEST_F(ElementwisePlanTest, TransposedInputsAreReadInTiles) {

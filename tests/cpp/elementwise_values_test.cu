@@ -312,6 +312,111 @@ TEST(ElementwiseValues, PlainPasses) {
   }
 }
 
+template <class Op>
+void RunPlainRowsOnHost(const Pass<2>& p) {
+  for (uint32_t block = 0; block < p.blocks; ++block) {
+    for (uint32_t t = 0; t < kPlainThreads; ++t) RunPlainRows(p, Op{}, block, t);
+  }
+}
+// What an input of plain rows is: rows that lie apart, one row for all, a number for each or for
+// all.
+enum Kind { kApart, kRow, kNumber, kValue };
+struct PlainRowsCase {
+  int rows, cols, most;  // rows of a thread, where packs are whole and none lie apart
+  Kind kind[2];
+  int apart;  // elements from an input's row to the next, as kApart
+
+  // The pass as PlanPass plans it.
+  Pass<2> Plan(Array* const (&in)[2], Array& out) const {
+    const int size = BytesOf(out.dtype);
+    bool whole = cols % kPlainPack == 0 && out.past % kPlainPack == 0;
+    Pass<2> p;
+    p.walk = Walk::kPlainRows;
+    p.plain = static_cast<uint32_t>(in[0]->dtype);
+    p.out = out.data();
+    p.length = cols, p.rows = rows;
+    p.step[2] = size, p.across[2] = cols * size;
+    for (int i = 0; i < 2; ++i) {
+      p.in[i] = in[i]->data();
+      p.form[i] = kind[i] == kValue    ? Form::kValue
+                  : kind[i] == kNumber ? Form::kNumber
+                                       : Form::kPacked;
+      p.step[i] = p.form[i] == Form::kPacked ? 2 : 0;
+      p.across[i] = kind[i] == kApart ? apart * 2 : kind[i] == kNumber ? 2 : 0;
+      const float value = 2.5f;
+      memcpy(&p.value[i], &value, sizeof(value));
+      const bool here = in[i]->past % kPlainPack == 0 && p.across[i] % 16 == 0;
+      whole = whole && (here || p.form[i] != Form::kPacked);
+    }
+    p.whole = whole;
+    const bool same = kind[0] != kApart && kind[1] != kApart;
+    const int taken = whole && same ? most : 1;
+    p.taken = taken;
+    const int packs = static_cast<int>(whole ? cols / kPlainPack : MostPlainPacks(cols));
+    const int groups = (rows + taken - 1) / taken;
+    p.ndim = 2, p.dims[0] = packs, p.dims[1] = groups;
+    while ((1 << p.shift[0]) < packs) ++p.shift[0];
+    const uint64_t over = (uint64_t{1} << p.shift[0]) - packs;
+    p.multiplier[0] = static_cast<uint32_t>((over << 32) / packs + 1);
+    for (int m = 0; m < 3; ++m) {
+      p.strides[m][0] = p.step[m] * kPlainPack, p.strides[m][1] = p.across[m] * taken;
+    }
+    p.units = packs * groups;
+    p.blocks = (p.units + kPlainThreads - 1) / kPlainThreads;
+    return p;
+  }
+  double At(Array& x, int i, int row, int col) const {
+    const int64_t at[] = {int64_t{row} * apart + col, col, row};
+    return kind[i] == kValue ? 2.5 : x.Get(at[kind[i]]);
+  }
+};
+
+void CheckPlainRows(DType t, const PlainRowsCase& c, int past_a, int past_b, int past_out) {
+  const int n = c.rows * c.cols;
+  Array a(t, c.rows * c.apart, past_a), b(t, c.rows * c.apart, past_b);
+  Array sum(t, n, past_out), less(DType::kBool, n, past_out);
+  for (int i = 0; i < c.rows * c.apart; ++i) a.Set(i, Value(t, i)), b.Set(i, Value(t, i + 7));
+  b.Set(c.cols / 2, std::nan(""));
+  const std::vector<char> before = sum.bytes, less_before = less.bytes;
+  RunPlainRowsOnHost<ShortSum>(c.Plan({&a, &b}, sum));
+  RunPlainRowsOnHost<Less>(c.Plan({&a, &b}, less));
+  for (int row = 0; row < c.rows; ++row) {
+    for (int col = 0; col < c.cols; ++col) {
+      const double x = c.At(a, 0, row, col), y = c.At(b, 1, row, col);
+      const double got = sum.Get(row * c.cols + col);
+      ASSERT_TRUE(got == x + y || (std::isnan(got) && std::isnan(x + y)))
+          << got << " at " << row << ", " << col << " of " << c.rows << " x " << c.cols;
+      ASSERT_EQ(less.Get(row * c.cols + col), x < y) << row << ", " << col;
+    }
+  }
+  const auto untouched = [](Array& out, const std::vector<char>& old, int64_t bytes) {
+    const int64_t from = out.data() - out.bytes.data();
+    bool same = true;
+    for (int64_t i = 0; i < static_cast<int64_t>(old.size()); ++i) {
+      same = same && (out.bytes[i] == old[i] || (i >= from && i < from + bytes));
+    }
+    return same;
+  };
+  EXPECT_TRUE(untouched(sum, before, 2 * n) && untouched(less, less_before, n));
+}
+TEST(ElementwiseValues, PlainRows) {
+  for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
+    for (const Kind a : {kApart, kRow, kNumber}) {
+      for (const Kind b : {kApart, kRow, kNumber, kValue}) {
+        for (const int cols : {8, 32, 33, 40, 47, 64, 70}) {
+          for (const int taken : {1, 4}) {
+            const PlainRowsCase even{11, cols, taken, {a, b}, 72}, odd{7, cols, taken, {a, b}, 73};
+            CheckPlainRows(t, even, 0, 0, 0);
+            CheckPlainRows(t, even, 1, 0, 0);
+            CheckPlainRows(t, odd, 0, 3, 0);
+            CheckPlainRows(t, odd, 7, 2, 5);
+          }
+        }
+      }
+    }
+  }
+}
+
 // a > b is b < a: of a number, of elements of other dtypes, of a number of each row, in units and
 // in lines.
 TEST(ElementwiseValues, InputsAreExchanged) {

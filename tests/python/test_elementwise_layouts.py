@@ -91,6 +91,82 @@ def test_two_operands(first, device):
         assert (a + b).dtype is getattr(flow, dtypes[0]) and (a < b).dtype is flow.bool
 
 
+# On CUDA: rows of 16-bit floats in packs, whole and not, at every offset; the sizes around the
+# shortest rows that have packs, of 32 columns, and around whole packs.
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_rows_of_every_length_at_every_offset(dtype, device):
+    memory = parent(6 * 96)
+    x = tensor(memory, dtype, device)
+    for cols, past in itertools.product((1, 2, 7, 8, 9, *range(30, 71)), (0, 1, 3, 8)):
+        a, va = x[past : past + 5 * 88].reshape(5, 88)[:, :cols], memory[past : past + 5 * 88]
+        va = va.reshape(5, 88)[:, :cols]
+        b, vb = x[past + 1 : past + 1 + 5 * cols], memory[past + 1 : past + 1 + 5 * cols]
+        b, vb = b.reshape(5, cols), vb.reshape(5, cols)
+        row, column = x[past : past + cols], x[past : past + 10 : 2].reshape(5, 1)
+        vrow, vcolumn = memory[past : past + cols], memory[past : past + 10 : 2].reshape(5, 1)
+        for got, want in (
+            (a + 1, va + 1),
+            (2 - b, 2 - vb),
+            (a + b, va + vb),
+            (a + row, va + vrow),
+            (row - b, vrow - vb),
+            (b * column, vb * vcolumn),
+            (row + column, vrow + vcolumn),
+            (column < a, vcolumn < va),
+            (-b[:, 1:], -vb[:, 1:]),
+            (flow.addcmul(b, row, column), vb + vrow * vcolumn),
+            (flow.clamp(a, row, row + column), np.clip(va, vrow, vrow + vcolumn)),
+        ):
+            np.testing.assert_array_equal(host(got), want, err_msg=f"{cols} columns at {past}")
+        # In place, and into rows that lie apart: what is between them stays.
+        for put, want in (
+            (lambda y, b=b: y.add_(b), va + vb),
+            (lambda y, row=row: y.mul_(row), va * vrow),
+            (lambda y, b=b, column=column: flow.sub(b, column, out=y), vb - vcolumn),
+        ):
+            z, whole = tensor(memory, dtype, device), memory.copy()
+            put(z[past : past + 5 * 88].reshape(5, 88)[:, :cols])
+            whole[past : past + 5 * 88].reshape(5, 88)[:, :cols] = want
+            np.testing.assert_array_equal(host(z), whole, err_msg=f"{cols} columns at {past}")
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_operands_across_rows_of_16_bits(dtype, device):
+    """Around tiles of 64 x 64, whole packs and not."""
+    for rows, cols in itertools.product((8, 32, 40, 64, 72, 136), (31, 32, 64, 72, 130, 136)):
+        x, y, z = parent(rows, cols), parent(cols, rows), parent(2, cols, rows)
+        a, b, c = (tensor(v, dtype, device) for v in (x, y, z))
+        np.testing.assert_array_equal(host(a + b.T), x + y.T)
+        np.testing.assert_array_equal(host(b.T - a), y.T - x)
+        np.testing.assert_array_equal(host(a < b.T), x < y.T)
+        np.testing.assert_array_equal(host(c.mT + a), z.swapaxes(1, 2) + x)
+        np.testing.assert_array_equal(host(flow.addcmul(a, b.T, c[1].T)), x + y.T * z[1].T)
+        np.testing.assert_array_equal(host(a.clone().add_(b.T)), x + y.T)
+        out = flow.zeros(rows, cols + 8, dtype=a.dtype, device=device)
+        flow.mul(b.T, 2, out=out[:, :cols])
+        np.testing.assert_array_equal(host(out), np.pad(2 * y.T, ((0, 0), (0, 8))))
+
+
+def test_what_is_no_number_stays_so_in_rows(device):
+    x = tensor(parent(5, 71), "float16", device)
+    x[:, ::7] = float("nan")
+    x[:, 1::9] = float("-inf")
+    row, column = x[1, 1:], x[:, 2:3]
+    values, vrow, vcolumn = (host(v).astype(float) for v in (x, row, column))
+    np.testing.assert_array_equal(host(x[:, 1:] + row), values[:, 1:] + vrow)
+    np.testing.assert_array_equal(host(row + column), vrow + vcolumn)
+    np.testing.assert_array_equal(host(flow.maximum(x[:, 1:], column)),
+                                  np.maximum(values[:, 1:], vcolumn))  # fmt: skip
+    np.testing.assert_array_equal(host(x[:, 1:].isnan()), np.isnan(values[:, 1:]))
+
+
+def test_rows_of_many_packs(device):
+    """In passes as large as these a thread has several rows of what is broadcast."""
+    row, column = parent(1032), parent(8203, 1)
+    y = tensor(row, "float16", device) + tensor(column, "float16", device)
+    np.testing.assert_array_equal(host(y), row + column)
+
+
 def test_every_pair_of_dtypes(device):
     for a_type, b_type in itertools.product(ALL, ALL):
         for past in (0, 1, 3):

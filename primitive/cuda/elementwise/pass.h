@@ -3,7 +3,7 @@
 // One elementwise launch as a kernel argument, and which elements a thread of it handles. C++17 for
 // .cu files; nothing here needs a GPU, so tests walk through launches on the host.
 //
-// A launch walks in one of four ways:
+// A launch walks in one of these ways:
 //
 //   units: all operands are dense along the output's rows, or have one number for each row. A unit
 //          is kPassPack elements that follow each other, and begins where all operands are aligned
@@ -15,9 +15,10 @@
 //   tiles: the output is dense along its rows, and an input across them. A block reads the input's
 //          tile along the input's dense dim, and its threads exchange elements in shared memory.
 //   each:  everything else. A thread takes one element after the other, and divides its index.
+//   plain rows, plain tiles: of one 16-bit float and nothing else (plain_rows.h).
 //
-// Units have a kernel of their own, which needs fewer registers; units of one 16-bit float and
-// nothing else (Pass::plain) have another, of half as many instructions.
+// Units have a kernel of their own, which needs fewer registers; dense units of one 16-bit float
+// (Pass::plain) have another, of half as many instructions, and so have plain rows.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ inline constexpr int kPassLanes = 32;  // threads of a warp, and rows of a tile
 template <int kPack>
 inline constexpr int kTileCols = kPassThreads* kPack / kPassLanes;
 
-enum class Walk : uint32_t { kUnits, kLines, kTiles, kEach };
+enum class Walk : uint32_t { kUnits, kLines, kTiles, kEach, kPlainRows, kPlainTiles };
 
 // How an input lies along a row.
 enum class Form : uint32_t {
@@ -56,9 +57,9 @@ struct Pass {
   uint64_t value[N] = {};  // of kValue inputs: an element of the compute type
   int numel = 0;
   int length = 0;  // of a row, in elements
-  int rows = 0;    // tiles: of a matrix, in elements
+  int rows = 0;    // tiles and plain rows: of a matrix, in elements
   uint32_t step[N + 1] = {};
-  uint32_t across[N + 1] = {};  // tiles: from one row to the next
+  uint32_t across[N + 1] = {};  // the same: from one row to the next
   // The dims that an index is divided into, innermost first. The index is that of a unit; of a
   // block, whose first dim is the blocks of a row, or the tiles along a row and then across rows;
   // or of an element.
@@ -90,10 +91,12 @@ struct Pass {
   uint32_t stored = 0;     // dtype of the output
   uint32_t narrow = 0;     // inputs are rounded to 16 bits, and results stored in them
   // A 16-bit float, or 0: all inputs are elements of it or kValue, and results elements of it or
-  // bool; they follow each other from a boundary on.
+  // bool. Units follow each other from a boundary on.
   uint32_t plain = 0;
   // Whole units are float32 in memory, of all inputs and of the output, and computed as they are.
   uint32_t single = 0;
+  // Of plain rows: rows of a thread, and whether all packs are whole and at boundaries.
+  uint32_t taken = 1, whole = 0;
 };
 
 // The pass with its inputs exchanged: everything that it has for each of them.

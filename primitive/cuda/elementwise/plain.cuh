@@ -41,6 +41,14 @@ OFL_HOST_DEVICE void WidenPlain(bool upper, const uint32_t (&raw)[kWords], float
     }
   }
 }
+// A number that was given by value, again and again.
+template <int kPack>
+OFL_HOST_DEVICE void FillPlain(const uint64_t& given, float (&x)[kPack]) {
+  float value;
+  memcpy(&value, &given, sizeof(value));
+#pragma unroll
+  for (float& v : x) v = value;
+}
 // The elements [from, to) of a pack of results, which is whole where these are all.
 template <class T, int kPack>
 OFL_HOST_DEVICE void StorePlainOf(char* p, int from, int to, const T (&y)[kPack]) {
@@ -91,6 +99,9 @@ constexpr bool MayBePlain() {
   }
   return false;
 }
+template <int N, class C, class Op>
+inline constexpr bool kMayBePlain = MayBePlain<N, C, Op>();
+
 // What one thread does of a plain pass. The dtype has two values here and the geometry one, so that
 // around the function there are 5 instructions for each element, and not 11 (sm_90, one input).
 template <int N, class Op>
@@ -112,10 +123,7 @@ OFL_HOST_DEVICE void RunPlain(const Pass<N>& pass, const Op& op, uint32_t block,
     if (!is_value(i)) {
       WidenPlain(upper, raw[i], x[i]);
     } else {
-      float value;
-      memcpy(&value, &pass.value[i], sizeof(value));
-#pragma unroll
-      for (float& v : x[i]) v = value;
+      FillPlain(pass.value[i], x[i]);
     }
   }
   Computed<Op, float, N> y[kPack];

@@ -14,6 +14,7 @@
 
 #include "oneflow_lite/core/elementwise_order.h"
 #include "primitive/cuda/elementwise/pass.h"
+#include "primitive/cuda/elementwise/plan_plain.h"
 
 namespace oneflow_lite::cuda {
 
@@ -49,8 +50,6 @@ constexpr bool NeedsRounding(DType dtype, DType common) {
 // index has 31 bits and an offset 32.
 inline constexpr int64_t kLargestPass = int64_t{1} << 30;
 inline constexpr int64_t kLargestReach = (int64_t{1} << 32) - 4096;
-// Dims as long as this are worth tiles: a warp's threads lie along them.
-inline constexpr int64_t kShortestAcross = 32;
 // Rows of so many units are worth units that are not whole, at their ends.
 inline constexpr int64_t kShortestRagged = 16;
 // The share of a row, one in so many, that blocks of lines may do nothing for.
@@ -59,34 +58,6 @@ inline constexpr int64_t kLeastUnused = 4;
 inline constexpr int64_t kShortestStraight = 8 * kPassThreads;
 
 namespace internal {
-
-inline void SetDivisor(uint32_t divisor, uint32_t* multiplier, uint32_t* shift) {
-  *shift = 0;
-  while ((uint64_t{1} << *shift) < divisor) ++*shift;
-  *multiplier = static_cast<uint32_t>(
-      (uint64_t{1} << 32) * ((uint64_t{1} << *shift) - divisor) / divisor + 1);
-}
-
-// Appends a dim of the index, in which operand m has the stride of(m), in bytes.
-template <int N, class F>
-void AppendDim(Pass<N>& p, int64_t size, F of) {
-  const int d = p.ndim++;
-  p.dims[d] = static_cast<uint32_t>(size);
-  if (size > 0) SetDivisor(p.dims[d], &p.multiplier[d], &p.shift[d]);
-  for (int m = 0; m <= N; ++m) p.strides[m][d] = static_cast<uint32_t>(of(m));
-}
-
-// The dim along which an input is dense that is not dense along the row, or -1.
-template <int N>
-int FindAcross(const Pass<N>& p, const Elementwise<N + 1>& g) {
-  for (int m = 0; m < N; ++m) {
-    if (p.form[m] != Form::kStepped) continue;
-    for (int d = g.ndim - 2; d >= 0; --d) {
-      if (g.strides[m][d] == 1 && g.dims[d] >= kShortestAcross) return d;
-    }
-  }
-  return -1;
-}
 
 // The largest access that moves a unit of an operand, in bytes.
 inline int64_t AccessOf(int64_t bytes, int pack) { return std::min<int64_t>(16, pack * bytes); }
@@ -238,9 +209,14 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
   const auto narrow = [](DType t) { return IsFloating(t) && SizeOf(t) == 2; };
   p.narrow = narrow(types.common) && narrow(types.out);
   bool alike = narrow(types.common) && (types.out == types.common || types.out == DType::kBool);
+  bool dense = g.ndim <= 1;
   for (int i = 0; i < N; ++i) {
-    const bool packed = p.form[i] == Form::kPacked && types.in[i] == types.common;
-    alike = alike && (packed || p.form[i] == Form::kValue);
+    alike = alike && (types.in[i] == types.common || p.form[i] == Form::kValue);
+    dense = dense && (p.form[i] == Form::kPacked || p.form[i] == Form::kValue);
+  }
+  if (alike && internal::DividePlain<N>(p, g, bytes)) {
+    p.plain = static_cast<uint32_t>(types.common);
+    return p;
   }
   if (!internal::DivideIntoUnits<N>(p, g, bytes, pack)) {
     const int across = internal::FindAcross<N>(p, g);
@@ -250,7 +226,7 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
       internal::DivideIntoElements<N>(p, g, bytes, pack);
     }
   }
-  const bool plain = alike && p.walk == Walk::kUnits && g.ndim <= 1 && p.past == 0;
+  const bool plain = alike && dense && p.walk == Walk::kUnits && p.past == 0;
   p.plain = plain ? static_cast<uint32_t>(types.common) : 0;
   bool single = p.halved != 0 && types.common == DType::kFloat32 && types.out == DType::kFloat32;
   for (int i = 0; i < N; ++i) {
