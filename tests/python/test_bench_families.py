@@ -84,7 +84,7 @@ def test_cases_are_whole():
 @pytest.mark.parametrize("label, nbytes, pattern", [
     ("exp", 2 * 8192, "1R1W"), ("add", 3 * 8192, "2R1W"), ("exp backward", 3 * 8192, "2R1W"),
     ("bitwise_or", 3 * 16384, "2R1W"), ("lt", 2 * 8192 + 4096, "2R1W"),
-    ("x + row", 2 * 8192 + 128, "1R1W"), ("x[:, ::2] + y", 3 * 8192, "2R1W"),
+    ("x + row", 2 * 8192 + 128, "1R1W"), ("x[:, ::2] + y", 4 * 8192, "2R1W"),
     ("where", 3 * 8192 + 4096, "2R1W"), ("mul backward", 5 * 8192, "2R1W"),
     ("sum(1)", 8192 + 128, "1R"), ("cummax(1)", 2 * 8192 + 32768, "1R1W"),
     ("rand", 8192, "1W"), ("gather(1)", 2 * 8192 + 32768, "2R1W"), ("tril", 3 * 4096, "1R1W"),

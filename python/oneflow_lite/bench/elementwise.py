@@ -144,7 +144,8 @@ def layouts() -> Iterator[Case]:
     }
     for label, f in cases.items():
         yield Case(label, "layout", f)
-    yield Case("x[:, ::2] + y", "layout", lambda m, f, wide, y: wide[:, ::2] + y, part=(0.5, 1))
+    # Memory moves sectors of 32 bytes: every other element costs as much as all of them.
+    yield Case("x[:, ::2] + y", "layout", lambda m, f, wide, y: wide[:, ::2] + y)
 
 
 def cases() -> Iterator[Case]:
