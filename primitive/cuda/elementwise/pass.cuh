@@ -213,10 +213,18 @@ __global__ void __launch_bounds__(kPassThreads, 4)
     PlainKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
   RunPlain<N>(pass, op, blockIdx.x, threadIdx.x);
 }
-// As many threads as a multiprocessor has: x + row of 64 M float16 on an H200 takes 71 us with 36
-// registers, and 67 with 32 (docs/lab/57-layouts-of-16-bit-passes.md).
+// As many threads as a multiprocessor has, but where a function would not do with 32 registers: of
+// 64 M float16 on an H200, x + row takes 69 us with 33 registers and 64 with 30, atan2(x, row) 89
+// with 39 and 120 with 32 (docs/lab/57-layouts-of-16-bit-passes.md).
 template <int N, class Op>
-__global__ void __launch_bounds__(kPlainThreads, N < 3 ? 16 : 12)
+constexpr int PlainRowsBlocks() {
+  constexpr bool kManyRegisters = std::is_base_of_v<Long, Op> ||
+                                  std::is_base_of_v<LongInDouble, Op> ||
+                                  std::is_base_of_v<Spacious, Op>;
+  return N < 3 && !kManyRegisters ? 16 : 12;
+}
+template <int N, class Op>
+__global__ void __launch_bounds__(kPlainThreads, (PlainRowsBlocks<N, Op>()))
     PlainRowsKernel(const __grid_constant__ Pass<N> pass, const __grid_constant__ Op op) {
   RunPlainRows(pass, op, blockIdx.x, threadIdx.x);
 }

@@ -40,7 +40,7 @@ struct Mul {
     return a * b;
   }
 };
-struct Div {
+struct Div : Spacious {
   template <class C>
   __device__ C operator()(C a, C b) const {
     return a / b;

@@ -20,6 +20,8 @@ namespace cuda {
 // called, and not repeated for each element of a unit.
 struct Long {};
 struct LongInDouble {};
+// Base of a function that takes more registers than its length tells.
+struct Spacious {};
 
 // Whether a function's result has a type of its own, and not the compute type.
 template <class Op>
