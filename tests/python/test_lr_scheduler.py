@@ -18,6 +18,16 @@ def sequence(schedulers, optimizer):
     return schedulers.SequentialLR(optimizer, parts, milestones=[2])
 
 
+def after_two(make):
+    """Another schedule in a sequence, from epoch 2 on."""
+
+    def sequenced(schedulers, optimizer):
+        parts = [schedulers.LinearLR(optimizer, 0.1, 1.0, 3), make(schedulers, optimizer)]
+        return schedulers.SequentialLR(optimizer, parts, milestones=[2])
+
+    return sequenced
+
+
 SCHEDULERS = {
     "lambda": (lambda s, o: s.LambdaLR(o, lambda e: 0.5**e), lambda e: 0.5**e),
     "step": (lambda s, o: s.StepLR(o, 2, gamma=0.1), lambda e: 0.1 ** (e // 2)),
@@ -36,6 +46,14 @@ SCHEDULERS = {
                                             cycle_momentum=False, div_factor=4.0,
                                             final_div_factor=1.0),
                   lambda e: 0.25 + 0.25 * e if e <= 3 else 1 - 0.1875 * (e - 3)),
+    "restarts in a sequence": (after_two(lambda s, o: s.CosineAnnealingWarmRestarts(o, 2)),
+                               lambda e: 0.1 + 0.3 * e if e < 2 else (1, 0.5)[e % 2]),
+    "one cycle in a sequence": (after_two(lambda s, o: s.OneCycleLR(
+        o, 1.0, 8, pct_start=0.5, anneal_strategy="linear", cycle_momentum=False, div_factor=1.0,
+        final_div_factor=4.0)),
+        lambda e: 0.1 + 0.3 * e if e < 2 else min(1, 1.75 - 0.1875 * (e - 1))),
+    "sequence in a sequence": (after_two(sequence), lambda e: 0.1 + 0.3 * (e % 2) if e < 4
+                               else (1 + math.cos(math.pi * (e - 4) / 4)) / 2),
     "sequence": (sequence, lambda e: 0.1 + 0.3 * e if e < 2
                  else (1 + math.cos(math.pi * (e - 2) / 4)) / 2),
 }  # fmt: skip
@@ -88,6 +106,32 @@ def test_a_schedule_goes_on_from_its_state(name):
     again.load_state_dict(scheduler.state_dict())
     again.step()
     assert again.get_last_lr() == pytest.approx([expected(4)] * 2)
+
+
+def test_one_cycle_in_a_sequence_has_its_momentum():
+    optimizer = SGD([flow.ones(1, requires_grad=True)], lr=1.0, momentum=0.5)
+    cycle = S.OneCycleLR(optimizer, 1.0, 4, pct_start=0.5, anneal_strategy="linear",
+                         base_momentum=0.25, max_momentum=0.75)  # fmt: skip
+    scheduler = S.SequentialLR(optimizer, [S.ConstantLR(optimizer, 1.0, 1), cycle], [1])
+    seen = []
+    for _ in range(4):
+        scheduler.step()
+        seen.append(optimizer.param_groups[0]["momentum"])
+    assert seen == pytest.approx([0.75, 0.25, 0.5, 0.75])
+
+
+@pytest.mark.parametrize("chain", [lambda o, parts: S.SequentialLR(o, parts, [2]),
+                                   lambda o, parts: S.ChainedScheduler(parts, o)],
+                         ids=["sequence", "chain"])  # fmt: skip
+def test_parts_that_do_not_go_together(chain):
+    optimizer = made()
+    step = S.StepLR(optimizer, 1)
+    with pytest.raises(ValueError, match="scheduler 1 has another optimizer"):
+        chain(optimizer, [step, S.StepLR(made(), 1)])
+    with pytest.raises(TypeError, match="ReduceLROnPlateau goes by a metric, which"):
+        chain(optimizer, [step, S.ReduceLROnPlateau(optimizer)])
+    with pytest.raises(TypeError, match="must be LRSchedulers, not ChainedScheduler"):
+        chain(optimizer, [step, S.ChainedScheduler([step])])
 
 
 def test_two_schedules_multiply():

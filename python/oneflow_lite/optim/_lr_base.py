@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite._oneflow_lite import Tensor
@@ -61,6 +62,21 @@ def set_lr(group: dict[str, Any], lr: Any) -> None:
         group["lr"].fill_(lr)
 
 
+def check_parts(name: str, schedulers: Any, optimizer: Optimizer | None) -> None:
+    """Raises where these are not schedules of one optimizer, which is the one given."""
+    for s in schedulers if isinstance(schedulers, Sequence) else [schedulers]:
+        if not isinstance(s, LRScheduler):
+            raise TypeError(f"{name}(): schedulers must be LRSchedulers, not {type(s).__name__}")
+        if s._of_a_metric:
+            raise TypeError(f"{name}(): {type(s).__name__} goes by a metric, which step() of "
+                            f"{name} is not given; call it beside this")  # fmt: skip
+    if not schedulers:
+        raise ValueError(f"{name}(): schedulers is empty")
+    for i, scheduler in enumerate(schedulers):
+        if scheduler.optimizer is not (optimizer or schedulers[0].optimizer):
+            raise ValueError(f"{name}(): scheduler {i} has another optimizer")
+
+
 class LRScheduler:
     """The base: a subclass defines ``factor(epoch)``, by which the first step size is multiplied.
 
@@ -88,6 +104,7 @@ class LRScheduler:
 
     _of_the_epoch = False  # get_lr() of a subclass depends on last_epoch and on no step size
     _of_the_groups = False  # it changes the step sizes that the groups have
+    _of_a_metric = False  # its step() is given one, and no epoch
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(self, optimizer)

@@ -153,13 +153,13 @@ class OneCycleLR(LRScheduler):
             begin = end
         raise AssertionError("the last phase leads to min")
 
-    def step(self) -> None:
-        """On to the next step; ValueError behind the last one."""
+    def step(self, epoch: int | None = None) -> None:
+        """On to the next step, or to the one given; ValueError behind the last one."""
         check_capture(self.optimizer)
-        if self.last_epoch + 1 > self.total_steps:
-            raise ValueError(f"step(): this is step {self.last_epoch + 1} of "
-                             f"{self.total_steps}")  # fmt: skip
-        self.last_epoch += 1
+        at = self.last_epoch + 1 if epoch is None else epoch
+        if at > self.total_steps:
+            raise ValueError(f"step(): this is step {at} of {self.total_steps}")
+        self.last_epoch = at
         self._set(self.get_lr())
         if not self.cycle_momentum:
             return

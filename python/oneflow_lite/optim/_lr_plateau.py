@@ -43,6 +43,7 @@ class ReduceLROnPlateau(LRScheduler):
         The step sizes of the groups at the start.
     """
 
+    _of_a_metric = True
     factor: float  # type: ignore[assignment]
 
     def __init__(

@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite._absent import public_face
 from oneflow_lite.optim._lr_base import (
     LRScheduler,
+    check_capture,
     check_number,
     check_optimizer,
+    check_parts,
     check_positive,
 )
 from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
@@ -255,6 +257,13 @@ class SequentialLR(LRScheduler):
         In their order.
     milestones : sequence of int
         The epochs at which the next one takes over; one fewer than schedulers.
+
+    Raises
+    ------
+    ValueError
+        Another number of milestones, or a schedule of another optimizer.
+    TypeError
+        A part that is no LRScheduler, such as ChainedScheduler, or goes by a metric.
     """
 
     def __init__(
@@ -268,14 +277,16 @@ class SequentialLR(LRScheduler):
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(f"SequentialLR(): {len(milestones)} milestones do not part "
                              f"{len(schedulers)} schedulers")  # fmt: skip
+        check_parts("SequentialLR", schedulers, optimizer)
         self._schedulers, self.milestones = list(schedulers), list(milestones)
         super().__init__(optimizer, last_epoch)
 
-    def get_lr(self) -> list[float]:
+    def step(self, epoch: int | None = None) -> None:
+        """On to the next epoch, or to the one given, by the step of the schedule of that epoch."""
+        check_capture(self.optimizer)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         at = bisect.bisect_right(self.milestones, self.last_epoch)
-        scheduler = self._schedulers[at]
-        scheduler.last_epoch = self.last_epoch - (self.milestones[at - 1] if at else 0)
-        return scheduler.get_lr()
+        self._schedulers[at].step(self.last_epoch - (self.milestones[at - 1] if at else 0))
 
     def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
@@ -302,17 +313,8 @@ class ChainedScheduler:
     def __init__(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
-        given = schedulers if isinstance(schedulers, Sequence) else [schedulers]
-        for s in given:
-            if not isinstance(s, LRScheduler):
-                raise TypeError("ChainedScheduler(): schedulers must be LRSchedulers, not "
-                                f"{type(s).__name__}")  # fmt: skip
-        if not schedulers:
-            raise ValueError("ChainedScheduler(): schedulers is empty")
+        check_parts("ChainedScheduler", schedulers, optimizer)
         self.optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if scheduler.optimizer is not self.optimizer:
-                raise ValueError(f"ChainedScheduler(): scheduler {i} has another optimizer")
         self._schedulers = list(schedulers)
 
     def step(self) -> None:
