@@ -131,7 +131,11 @@ class ViewUpdate final : public Node {
     OFL_ASSIGN_OR_RETURN(result[0], BaseFromFrame(grad, view_.frame));
     return result;
   }
-  void ReleaseSaved() override { inner_->ReleaseSaved(); }
+  // Where the op saved its output, a second derivative leads to the inner node, too, later in the
+  // pass: then that node's own turn frees what it saved.
+  void ReleaseSaved() override {
+    if (inner_->use_count() == 1) inner_->ReleaseSaved();
+  }
   std::string name() const override { return "view_update(" + inner_->name() + ")"; }
   void VisitOwned(OwnedWalk& walk) const override {
     Node::VisitOwned(walk);

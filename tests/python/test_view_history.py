@@ -108,3 +108,35 @@ def test_a_view_is_no_leaf_once_its_base_has_a_history():
     row.mul_(flow.ones([], requires_grad=True))
     assert view.requires_grad and not view.is_leaf and not row.is_leaf and not base.is_leaf
     assert flow.zeros(2).is_leaf and flow.zeros(2, requires_grad=True).is_leaf
+
+
+# Ops that save their output, so that a second derivative leads through its history, too.
+HALF = flow.tensor(0.5, dtype=flow.float64)
+SAVED_OUTPUTS = {
+    "relu": (lambda y: y.relu_(), lambda y: y.relu()),
+    "hypot": (lambda y: y.hypot_(HALF), lambda y: y.hypot(HALF)),
+}
+
+
+@pytest.mark.parametrize("name", SAVED_OUTPUTS)
+@pytest.mark.parametrize("rows", [slice(None), slice(1, 3)], ids=["all", "some"])
+def test_a_second_derivative_after_a_change_of_a_view_that_saved_its_output(name, rows):
+    in_place, beside = SAVED_OUTPUTS[name]
+
+    def derivatives(value):
+        x = flow.linspace(-1.0, 1.5, 12, dtype=flow.float64).view(4, 3).requires_grad_()
+        (first,) = flow.autograd.grad((value(x * 1) ** 3).sum(), x, create_graph=True)
+        loss = (first * first).sum()
+        (second,) = flow.autograd.grad(loss, x)
+        with pytest.raises(RuntimeError, match="a second time"):
+            flow.autograd.grad(loss, x)
+        return np.stack([first.detach().numpy(), second.numpy()])
+
+    def changed(y):
+        in_place(y.view(4, 3)[rows])
+        return y
+
+    def composed(y):
+        return y.slice_scatter(beside(y[rows]), 0, rows.start, rows.stop)
+
+    np.testing.assert_allclose(derivatives(changed), derivatives(composed), rtol=1e-13)
