@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "functional/copy.h"
+#include "functional/shapes.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -145,10 +146,7 @@ StatusOr<Tensor> Expand(const Tensor& x, absl::Span<const int64_t> shape) {
 StatusOr<Tensor> Squeeze(const Tensor& x, std::optional<Dims> dims) {
   Dims chosen;
   if (dims) {
-    for (int64_t d : *dims) {
-      OFL_ASSIGN_OR_RETURN(const int64_t w, WrapDim("squeeze", d, x));
-      chosen.push_back(w);
-    }
+    OFL_ASSIGN_OR_RETURN(chosen, WrapDims("squeeze", x, *dims));
   }
   Dims shape;
   for (int d = 0; d < x.ndim(); ++d) {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._shapes import wrapped_dim
+from oneflow_lite._shapes import wrapped_dims
 
 _bin_counts = _ext.op_function("bin_counts")
 
@@ -76,12 +76,12 @@ def gradient(
     Raises
     ------
     ValueError
-        Another order, or not one spacing per dim.
+        Another order, not one spacing per dim, or a dim that occurs twice.
     ShapeError
         A dim with too few elements.
     """
     dims = [dim] if isinstance(dim, int) else range(input.ndim) if dim is None else dim
-    axes = [wrapped_dim("gradient", input, d) for d in dims]
+    axes = wrapped_dims("gradient", input, dims)
     if edge_order not in (1, 2):
         raise ValueError(f"gradient(): edge_order is {edge_order}, but it must be 1 or 2")
     one = spacing is None or isinstance(spacing, numbers.Number)

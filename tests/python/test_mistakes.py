@@ -111,6 +111,10 @@ MISTAKES = {
     "a vector's fan out": (lambda: nn.init.kaiming_normal_(flow.ones(3)), ValueError,
                            "kaiming_normal_(): tensor has shape [3], expected at least 2 dims"),
     # shapes and dtypes
+    "a dim squeezed twice": (lambda: x.squeeze((0, -2)), ValueError,
+                             "squeeze(): a dim occurs twice in [0, -2]"),
+    "a gradient along a dim twice": (lambda: flow.gradient(x, dim=(1, -1)), ValueError,
+                                     "gradient(): a dim occurs twice in [1, -1]"),
     "features": (lambda: nn.Linear(4, 2)(x), flow.ShapeError,
                  "linear(): input has shape [2, 3], expected a last dim of 4"),
     "NumPy's float64": (lambda: nn.Linear(3, 2)(flow.tensor(np.ones((2, 3)))), flow.DTypeError,
