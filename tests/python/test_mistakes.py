@@ -110,6 +110,8 @@ MISTAKES = {
                           "xavier_uniform_(): tensor has shape [3], expected at least 2 dims"),
     "a vector's fan out": (lambda: nn.init.kaiming_normal_(flow.ones(3)), ValueError,
                            "kaiming_normal_(): tensor has shape [3], expected at least 2 dims"),
+    "weights between bounds": (lambda: nn.init.uniform_(flow.ones(3), 1, -1), ValueError,
+                               "uniform_(): there are no numbers from a = 1 to b = -1"),
     # shapes and dtypes
     "a dim squeezed twice": (lambda: x.squeeze((0, -2)), ValueError,
                              "squeeze(): a dim occurs twice in [0, -2]"),

@@ -86,7 +86,9 @@ def _fill(tensor: Tensor, draw, scale: float, shift: float, generator: Generator
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
-    """Fills with values from ``[a, b)``."""
+    """Fills with values from ``[a, b)``; ValueError where a is above b."""
+    if not a <= b:
+        raise ValueError(f"uniform_(): there are no numbers from a = {a} to b = {b}")
     return _fill(tensor, _C.rand, b - a, a, generator)
 
 
