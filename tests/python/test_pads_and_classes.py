@@ -189,5 +189,5 @@ def test_one_hot_refuses(classes, count, device):
         wide = host(F.one_hot(flow.tensor([*classes] * 999).to(device), 2000))
         assert wide.sum() == 999 * sum(0 <= c for c in classes)
         return
-    with pytest.raises(ValueError, match="out of range"):
+    with pytest.raises(ValueError, match="class .* is out of range|num_classes is (0|-3), but"):
         F.one_hot(given, count)

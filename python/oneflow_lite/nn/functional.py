@@ -154,8 +154,12 @@ def _known_classes(classes: Tensor, num_classes: int) -> int:
     ends = _C.aminmax(classes)
     least, largest = map(Tensor.item, ends) if classes.is_cpu else _C.stack(ends).tolist()
     known = largest + 1 if num_classes == -1 else num_classes
-    if least < 0 or largest >= known:
-        raise ValueError(f"one_hot(): a class is out of range [0, {known - 1}]")
+    if num_classes < 1 and num_classes != -1:
+        raise ValueError(f"one_hot(): num_classes is {num_classes}, but it must be positive or -1")
+    if least < 0:
+        raise ValueError(f"one_hot(): class {least} is out of range: it is negative")
+    if largest >= known:
+        raise ValueError(f"one_hot(): class {largest} is out of range [0, {known - 1}]")
     return known
 
 
