@@ -22,12 +22,25 @@ StatusOr<Tensor> WithDims(const Tensor& t) {
   return t.ndim() == 0 ? Unsqueeze(t, 0) : StatusOr<Tensor>(t);
 }
 
-// Places of any integer dtype as those of int64 that the ops take.
+// Places of any integer dtype as those of int64 that the ops take; no places may be of any dtype.
 StatusOr<Tensor> PlacesOf(const char* name, const char* argument, const Tensor& index) {
   if (!index.defined()) return NotDefined(name, argument);
   if (index.dtype() == DType::kInt64) return index;
-  if (IsIntegral(index.dtype())) return Cast(index, DType::kInt64);
+  if (IsIntegral(index.dtype()) || index.numel() == 0) return Cast(index, DType::kInt64);
   return DTypeMismatch(name, argument, index.dtype(), "an integer dtype");
+}
+
+// Whether the op takes the index beside x: it has as many dims, and none larger but the axis.
+bool Fits(const Tensor& x, int64_t axis, const Tensor& index) {
+  bool fits = index.ndim() == x.ndim();
+  for (int d = 0; fits && d < x.ndim(); ++d) fits = d == axis || index.shape()[d] <= x.shape()[d];
+  return fits;
+}
+// Whether src has an element for each of the index.
+bool Serves(const Tensor& src, const Tensor& index) {
+  bool serves = src.ndim() == index.ndim();
+  for (int d = 0; serves && d < src.ndim(); ++d) serves = src.shape()[d] >= index.shape()[d];
+  return serves;
 }
 
 // src as the op wants it: of self's dtype, of the index's shape.
@@ -44,9 +57,7 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
     return Expand(number, index.shape());
   }
   OFL_ASSIGN_OR_RETURN(Tensor t, WithDims(std::get<Tensor>(src)));
-  bool fits = t.ndim() == index.ndim();
-  for (int d = 0; fits && d < t.ndim(); ++d) fits = t.shape()[d] >= index.shape()[d];
-  if (!fits) {
+  if (!Serves(t, index)) {
     return ShapeMismatch(name, "src", t.shape(),
                          absl::StrCat("at least ", index.shape().ToString(), ", the index's"));
   }
@@ -57,17 +68,11 @@ StatusOr<Tensor> SourceFor(const char* name, const Tensor& self, const Tensor& i
   return t;
 }
 
-// Nothing of t, in a shape without elements; autograd follows.
+// Nothing of t, in a shape without elements: a view, which autograd follows.
 StatusOr<Tensor> NothingOf(const Tensor& t, const Shape& shape) {
-  OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(t, {-1}));
-  OFL_ASSIGN_OR_RETURN(const Tensor none, Slice(line, 0, 0, 0));
+  OFL_ASSIGN_OR_RETURN(Tensor none, WithDims(t));
+  OFL_ASSIGN_OR_RETURN(none, Slice(none, 0, 0, 0));
   return Reshape(none, shape);
-}
-// Whether the op takes the index beside x: it has as many dims, and none larger but the axis.
-bool Fits(const Tensor& x, int64_t axis, const Tensor& index) {
-  bool fits = index.ndim() == x.ndim();
-  for (int d = 0; fits && d < x.ndim(); ++d) fits = d == axis || index.shape()[d] <= x.shape()[d];
-  return fits;
 }
 
 StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& self, int64_t dim,
@@ -75,13 +80,16 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, dim, self));
   OFL_ASSIGN_OR_RETURN(Tensor places, PlacesOf(name, "index", index));
   OFL_ASSIGN_OR_RETURN(places, WithDims(places));
+  OFL_ASSIGN_OR_RETURN(const Tensor line, WithDims(self));
+  const Tensor* given = std::get_if<Tensor>(&src);
+  if (given && !given->defined()) return NotDefined(name, "src");
   Operand source = src;
-  if (places.numel() == 0 && self.ndim() > 0) {  // nothing goes anywhere, whatever its dims
-    Shape nothing = self.shape();
+  if (places.numel() == 0 && !(Fits(line, axis, places) && (!given || Serves(*given, places)))) {
+    Shape nothing = line.shape();  // nothing goes anywhere, whatever the index's dims
     nothing[static_cast<int>(axis)] = 0;
     OFL_ASSIGN_OR_RETURN(places, NothingOf(places, nothing));
-    if (const Tensor* t = std::get_if<Tensor>(&src); t && t->defined()) {
-      OFL_ASSIGN_OR_RETURN(source, NothingOf(*t, nothing));
+    if (given) {
+      OFL_ASSIGN_OR_RETURN(source, NothingOf(*given, nothing));
     }
   }
   OFL_ASSIGN_OR_RETURN(Tensor from, SourceFor(name, self, places, source));
@@ -92,7 +100,6 @@ StatusOr<Tensor> CallScatter(const char* name, const OpExpr& op, const Tensor& s
                  " of size 0 has no place");
   }
   if (self.ndim() > 0) return Call(op, {self, places, from}, {axis, from_end});
-  OFL_ASSIGN_OR_RETURN(Tensor line, Unsqueeze(self, 0));
   OFL_RETURN_IF_ERROR(Call(op, {line, places, from}, {axis, from_end}).status());
   return self;
 }

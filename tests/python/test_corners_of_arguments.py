@@ -70,7 +70,21 @@ EMPTY = [(0, 5), (5, 0), (0,), (0, 2, 3), (7, 0), (0, 3)]
 def test_nothing_goes_anywhere(shape, dim, device):
     """An index without elements fits beside every tensor, as in PyTorch."""
     index = tensor(np.zeros(shape), device, flow.int64)
-    x = tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], device).requires_grad_()
+    check_nothing_goes_anywhere(tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], device), index, dim)
+
+
+@pytest.mark.parametrize("dtype", [flow.int64, flow.float32, flow.bool])
+@pytest.mark.parametrize("shape", EMPTY)
+def test_nothing_goes_to_one_element(shape, dtype, device):
+    """Beside a tensor without dims, and where no places are of no integer dtype."""
+    index = tensor(np.zeros(shape), device, dtype)
+    check_nothing_goes_anywhere(tensor(3.0, device), index, 0)
+    check_nothing_goes_anywhere(tensor([3.0, 4.0], device), index, -1)
+
+
+def check_nothing_goes_anywhere(x, index, dim):
+    shape, device = index.shape, x.device
+    x.requires_grad_()
     src = flow.ones(4, 1, device=device).requires_grad_()
     got = flow.gather(x, dim, index)
     assert got.shape == shape and got.dtype is x.dtype
@@ -81,11 +95,22 @@ def test_nothing_goes_anywhere(shape, dim, device):
     for y in results:
         assert y.tolist() == x.tolist()
     (got.sum() + results[0].sum()).backward()
-    assert x.grad.tolist() == [[1] * 3] * 2 and src.grad.tolist() == [[0]] * 4
+    assert x.grad.tolist() == flow.ones_like(x).tolist() and src.grad.tolist() == [[0]] * 4
     y = x.detach().clone()
     assert y.scatter_(dim, index, src.detach()) is y and y.tolist() == x.tolist()
     with pytest.raises(IndexError):
         flow.scatter(x, 2, index, src)
+
+
+@pytest.mark.parametrize("index", [(0,), (0, 1 << 20), (1 << 20, 0)])
+@pytest.mark.parametrize("function", [flow.scatter, flow.scatter_add])
+def test_of_a_source_that_goes_nowhere_nothing_is_copied(function, index, device):
+    """A copy of this one, which a stride of 0 lets stand in one row, would take 4 TiB."""
+    src = flow.ones(1, 1 << 20, device=device).expand(1 << 20, 1 << 20)
+    x = flow.ones(2, 1 << 20, device=device)
+    y = function(x, 0, tensor(np.zeros(index), device, flow.int64), src)
+    assert y.shape == x.shape and bool((y == 1).all())
+    assert flow.gather(src, 1, tensor(np.zeros((0, 3, 3)), device, flow.int64)).shape == (0, 3, 3)
 
 
 @pytest.mark.parametrize(
