@@ -114,6 +114,27 @@ StatusOr<Tensor> OnDiagonal(const Tensor& x, bool wraps) {
   return all;
 }
 
+Status FillPlaces(const Tensor& self, const Dims& shape, const Dims& strides, int64_t offset,
+                  Scalar value) {
+  OFL_ASSIGN_OR_RETURN(const Tensor places,
+                       AsStrided(self, shape, strides, self.offset() + offset));
+  return FillInto(places, value).status();
+}
+
+// The diagonal of each square of a tall matrix, with a row between squares. The squares are a dim
+// of their own; where rows follow each other in memory, all diagonals are one line.
+Status FillWrappedDiagonal(const Tensor& self, Scalar value) {
+  const int64_t rows = self.shape()[0], cols = self.shape()[1], period = cols + 1;
+  const int64_t down = self.strides()[0], along = down + self.strides()[1];
+  const int64_t squares = (rows + 1) / period, rest = rows - squares * period;
+  if (down == cols * self.strides()[1]) {
+    return FillPlaces(self, {squares * cols + std::max<int64_t>(rest, 0)}, {along}, 0, value);
+  }
+  OFL_RETURN_IF_ERROR(FillPlaces(self, {squares, cols}, {period * down, along}, 0, value));
+  if (rest <= 0) return OkStatus();
+  return FillPlaces(self, {rest}, {along}, squares * period * down, value);
+}
+
 }  // namespace
 
 StatusOr<Tensor> Tril(const Tensor& x, int64_t diagonal) {
@@ -196,18 +217,13 @@ StatusOr<Tensor> FillDiagonalInto(const Tensor& self, Scalar value, bool wrap) {
     return CopyInto(self, filled);
   }
   if (wraps) {
-    for (int64_t row = 0; row < dims[0]; row += dims[1] + 1) {
-      const int64_t rows = std::min(dims[0] - row, dims[1]);
-      OFL_ASSIGN_OR_RETURN(const Tensor square, Narrow(self, 0, row, rows));
-      OFL_RETURN_IF_ERROR(FillDiagonalInto(square, value, false).status());
-    }
+    OFL_RETURN_IF_ERROR(FillWrappedDiagonal(self, value));
     return self;
   }
   int64_t stride = 0;
   for (const int64_t s : self.strides()) stride += s;
-  OFL_ASSIGN_OR_RETURN(const Tensor diagonal,
-                       AsStrided(self, {*std::min_element(dims.begin(), dims.end())}, {stride}));
-  OFL_RETURN_IF_ERROR(FillInto(diagonal, value).status());
+  const int64_t count = *std::min_element(dims.begin(), dims.end());
+  OFL_RETURN_IF_ERROR(FillPlaces(self, {count}, {stride}, 0, value));
   return self;
 }
 

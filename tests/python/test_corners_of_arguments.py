@@ -114,7 +114,8 @@ def test_of_a_source_that_goes_nowhere_nothing_is_copied(function, index, device
 
 
 @pytest.mark.parametrize(
-    "shape", [(7, 3), (3, 7), (4, 3), (5, 3), (8, 3), (9, 1), (0, 2), (3, 3, 3)]
+    "shape",
+    [(7, 3), (3, 7), (4, 3), (5, 3), (6, 3), (8, 3), (9, 1), (0, 2), (3, 3, 3), (403, 6), (999, 1)],
 )
 @pytest.mark.parametrize("wrap", [False, True])
 def test_a_wrapped_diagonal(shape, wrap, device):
@@ -124,6 +125,29 @@ def test_a_wrapped_diagonal(shape, wrap, device):
     assert flow.zeros(shape, device=device).fill_diagonal_(5, wrap=wrap).tolist() == want.tolist()
     turned = flow.zeros(shape[::-1], device=device).permute(*range(len(shape))[::-1])
     assert turned.fill_diagonal_(5, wrap).tolist() == want.tolist()
+    steps = flow.zeros([2 * n for n in shape], device=device)[(slice(1, None, 2),) * len(shape)]
+    assert steps.fill_diagonal_(5, wrap).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (8, 3), (9, 1), (11, 2)])
+@pytest.mark.parametrize("turn", [False, True])
+def test_the_gradient_around_a_wrapped_diagonal(shape, turn, device):
+    want = np.ones(shape)
+    np.fill_diagonal(want, 0, wrap=True)
+    x = flow.ones(shape[::-1] if turn else shape, device=device).requires_grad_()
+    y = (x.t() if turn else x) * 2
+    y.fill_diagonal_(5, wrap=True)
+    y.sum().backward()
+    assert x.grad.tolist() == (2 * (want.T if turn else want)).tolist()
+
+
+@pytest.mark.parametrize("cols", [1, 3])
+def test_a_wrapped_diagonal_is_filled_at_once(cols):
+    """Not square by square, of which a tall matrix has very many."""
+    for x, most in ((flow.zeros(4000, cols), 1), (flow.zeros(cols, 4000).t(), 2)):
+        with flow.profiler.profile() as seen:
+            x.fill_diagonal_(1, wrap=True)
+        assert sum(s.calls for s in seen.stats() if s.name == "fill_") in range(1, most + 1)
 
 
 @pytest.mark.parametrize("function", [flow.trace, lambda x: x.diagonal().sum()])
