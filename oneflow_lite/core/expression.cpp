@@ -16,7 +16,10 @@ std::string TextOf(const Scalar& number) {
   if (number.kind() == Scalar::Kind::kBool) return number.to<bool>() ? "True" : "False";
   if (!number.is_float()) return absl::StrCat(number.to<int64_t>());
   const double v = number.to<double>();
-  if (number.kind() == Scalar::Kind::kLargeInt) return absl::StrFormat("%.0f", v);
+  if (number.kind() == Scalar::Kind::kLargeInt) {
+    // -2^63 itself is in int64; the integer below it has the same double.
+    return v == -0x1p63 ? "-9223372036854775809" : absl::StrFormat("%.0f", v);
+  }
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";
   std::string text = absl::StrFormat("%.17g", v);

@@ -22,6 +22,29 @@ bool IsNumberWord(absl::string_view word) {
   return word == "inf" || word == "nan" || word == "True" || word == "False";
 }
 
+// Whether the digits, in parentheses or not, are 2^63: beyond int64, though the negative is not.
+bool IsBeyondByOne(absl::string_view digits) {
+  const auto strip = [](char c, char parenthesis) {
+    return c == parenthesis || absl::ascii_isspace(c);
+  };
+  while (!digits.empty() && strip(digits.front(), '(')) digits.remove_prefix(1);
+  while (!digits.empty() && strip(digits.back(), ')')) digits.remove_suffix(1);
+  uint64_t value = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return read.ec == std::errc() && read.ptr == digits.data() + digits.size() && value == 1ull << 63;
+}
+
+// Of a number that is no bool, written as `text`.
+Scalar Negative(const Scalar& number, absl::string_view text) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  if (number.kind() == Scalar::Kind::kFloat) return Scalar(-number.to<double>());
+  if (number.kind() == Scalar::Kind::kLargeInt) {
+    return IsBeyondByOne(text) ? Scalar(kLeast) : Scalar::LargeInt(-number.to<double>());
+  }
+  const auto whole = number.to<int64_t>();
+  return whole == kLeast ? Scalar::LargeInt(-static_cast<double>(whole)) : Scalar(-whole);
+}
+
 struct BinaryOperator {
   const char* text;
   ElementFn fn;
@@ -155,15 +178,13 @@ class Parser {
   StatusOr<int> SignedWithin() {
     if (Take("+")) return Signed();
     if (Take("-")) {
+      const size_t start = at_;
       OFL_ASSIGN_OR_RETURN(const int x, Signed());
       const Expression::Step& step = e_.steps()[x];
       if (step.fn != ElementFn::kConstant || step.number.kind() == Scalar::Kind::kBool) {
         return e_.Add(ElementFn::kNeg, x);
       }
-      if (!step.number.is_float()) return e_.Constant(Scalar(-step.number.to<int64_t>()));
-      const double negative = -step.number.to<double>();
-      const bool whole = step.number.kind() == Scalar::Kind::kLargeInt;
-      return e_.Constant(whole ? Scalar::LargeInt(negative) : Scalar(negative));
+      return e_.Constant(Negative(step.number, text_.substr(start, at_ - start)));
     }
     if (Take("~")) {
       OFL_ASSIGN_OR_RETURN(const int x, Signed());

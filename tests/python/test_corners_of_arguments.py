@@ -209,5 +209,34 @@ def test_an_integer_of_the_text_beyond_64_bits_is_for_floats_alone(device):
     for text in (f"x: {2**63}", f"x: float64({2**63}) + x", f"x: maximum(x, -{2**64})"):
         with pytest.raises(OverflowError, match="out of range.* of int64"):
             flow.fuse_elements(text, [whole])
-    least = flow.fuse.elements(lambda x: flow.maximum(x, -(2**63)))
-    assert least(whole).dtype is flow.int64 and least(whole).tolist() == [1, -2]
+
+
+LEAST = -(2**63)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x + LEAST, lambda x: flow.maximum(x, LEAST), lambda x: flow.where(x > 0, x, LEAST)],
+)
+def test_the_least_integer_in_an_expression(function, device):
+    """-2^63 is in int64, and in no narrower dtype, where it does not wrap around."""
+    whole = tensor([1, 0], device, flow.int64)
+    fused = flow.fuse.elements(function)
+    assert fused(whole).dtype is flow.int64 and fused(whole).tolist() == function(whole).tolist()
+    for dtype in (flow.int8, flow.uint8, flow.int32):
+        with pytest.raises(OverflowError, match="out of range"):
+            fused(whole.to(dtype))
+    assert fused(whole.double()).tolist() == function(whole.double()).tolist()
+
+
+def test_the_least_integer_in_a_text(device):
+    whole = tensor([1, LEAST], device, flow.int64)
+    for text in (f"x: maximum(x, {LEAST})", f"x: minimum(x, - ( {2**63} )) - {LEAST} + x",
+                 f"x: x - 0 * {LEAST}"):  # fmt: skip
+        assert flow.fuse_elements(text, [whole])[0].tolist() == [1, LEAST]
+    for beyond in (f"-{2**63 + 1}", f"-(-{2**63})", f"-{2**63}**2", f"--{2**63}"):
+        with pytest.raises(OverflowError, match="out of range.* of int64"):
+            flow.fuse_elements(f"x: x + {beyond}", [whole])
+    x = tensor([1.0, 2.0], device).requires_grad_()  # whose gradient's text has the number again
+    flow.fuse_elements(f"x: where({LEAST} > int64(x), 0, x * x)", [x])[0].sum().backward()
+    assert x.grad.tolist() == [2, 4]

@@ -34,8 +34,6 @@ class ElementGraph(Graph):
         if isinstance(value, np.generic | np.ndarray):
             value = value.item()
         if isinstance(value, numbers.Integral) and not isinstance(value, bool):
-            if value == -(2**63):  # the text has no negative numbers, and no 2^63
-                return self.add("sub", self.number(1 - 2**63), self.number(1))
             value = int(value)
         elif not isinstance(value, bool):
             value = float(value)
