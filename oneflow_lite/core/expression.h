@@ -34,6 +34,8 @@ enum class ElementFn : uint8_t {
   kMul,
   kMaximum,
   kMinimum,
+  kClampMin,  // as kMaximum and kMinimum, but numbers beyond an integer dtype are no errors
+  kClampMax,
   kFmod,
   kRemainder,
   kFloorDivide,
@@ -163,6 +165,8 @@ class OFL_API Expression {
   int Add(ElementFn fn, int a, int b = -1, int c = -1);
   // The results of another expression, of these steps as its parameters.
   std::vector<int> Inline(const Expression& other, absl::Span<const int> arguments);
+  // What step i is from now on, of steps before it.
+  void Replace(int i, const Step& step) { steps_[i] = step; }
   // Sets the results and drops what none of them needs.
   void Finish(std::vector<int> outputs);
 

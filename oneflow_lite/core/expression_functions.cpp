@@ -12,16 +12,22 @@ namespace {
 using F = ElementFn;
 using R = ElementRule;
 
+// Slopes of extremes: g where a, or b, is the one, half of it where both are.
+constexpr char kNotBelowB[] = "where(b > a, 0, where(a == b, g * 0.5, g))";
+constexpr char kNotBelowA[] = "where(a > b, 0, where(a == b, g * 0.5, g))";
+constexpr char kNotAboveB[] = "where(b < a, 0, where(a == b, g * 0.5, g))";
+constexpr char kNotAboveA[] = "where(a < b, 0, where(a == b, g * 0.5, g))";
+
 // clang-format off
 constexpr ElementFunction kSteps[] = {
     {F::kWhere, "where", 3, R::kPromoted, {nullptr, "where(a, g, 0)", "where(a, 0, g)"}},
     {F::kAdd, "add", 2, R::kPromoted, {"g", "g"}},
     {F::kSub, "sub", 2, R::kNumber, {"g", "-g"}},
     {F::kMul, "mul", 2, R::kPromoted, {"g * b", "g * a"}},
-    {F::kMaximum, "maximum", 2, R::kPromoted,
-     {"where(b > a, 0, where(a == b, g * 0.5, g))", "where(a > b, 0, where(a == b, g * 0.5, g))"}},
-    {F::kMinimum, "minimum", 2, R::kPromoted,
-     {"where(b < a, 0, where(a == b, g * 0.5, g))", "where(a < b, 0, where(a == b, g * 0.5, g))"}},
+    {F::kMaximum, "maximum", 2, R::kPromoted, {kNotBelowB, kNotBelowA}},
+    {F::kMinimum, "minimum", 2, R::kPromoted, {kNotAboveB, kNotAboveA}},
+    {F::kClampMin, "clamp_min", 2, R::kPromoted, {kNotBelowB, kNotBelowA}},
+    {F::kClampMax, "clamp_max", 2, R::kPromoted, {kNotAboveB, kNotAboveA}},
     {F::kFmod, "fmod", 2, R::kNumber, {"g", "-g * round((a - y) / b)"}},
     {F::kRemainder, "remainder", 2, R::kNumber, {"g", "-g * floor_divide(a, b)"}},
     {F::kFloorDivide, "floor_divide", 2, R::kNumber},
@@ -115,7 +121,7 @@ constexpr ElementFunction kSteps[] = {
 constexpr ComposedFunction kComposed[] = {
     {"addcdiv", "a, b, c: a + b / c"},
     {"addcmul", "a, b, c: a + b * c"},
-    {"clamp", "a, b, c: minimum(maximum(a, b), c)"},
+    {"clamp", "a, b, c: clamp_max(clamp_min(a, b), c)"},
     {"deg2rad", "a: a * 0.017453292519943295"},
     {"elu", "a: where(a > 0, a, expm1(where(a > 0, 0, a)))"},
     {"hardsigmoid", "a: where(a <= -3, 0, where(a >= 3, 1, a * 0.16666666666666666 + 0.5))"},

@@ -56,6 +56,8 @@ class Typing {
       t_.types.emplace_back();
       t_.taken.push_back(DType::kBool);
       OFL_RETURN_IF_ERROR(Visit(step, &t_.types[i], &t_.taken[i]));
+      t_.expression.Replace(static_cast<int>(i), Settled(step, t_.taken[i]));
+      OFL_RETURN_IF_ERROR(Check(step, t_.taken[i]));
     }
     for (const int output : t_.expression.outputs()) {
       const ElementType& type = t_.types[output];
@@ -88,10 +90,9 @@ class Typing {
     if (step.fn == ElementFn::kCast) {
       *type = {step.dtype, std::max(given[0].strength, ElementType::kScalar)};
       *taken = given[0].computed();
-      return Check(step, *taken);
+      return OkStatus();
     }
-    OFL_RETURN_IF_ERROR(Apply(FunctionOf(step.fn), all, type, taken));
-    return Check(step, *taken);
+    return Apply(FunctionOf(step.fn), all, type, taken);
   }
 
   static Status Apply(const ElementFunction& f, absl::Span<const ElementType> given,
@@ -118,6 +119,67 @@ class Typing {
       type->dtype = DType::kBool;
     }
     return OkStatus();
+  }
+
+  // The number that is a step's operand; null: not one that the text has.
+  const Scalar* NumberAt(int step) const {
+    const Expression::Step& arg = t_.expression.steps()[step];
+    return arg.fn == ElementFn::kConstant ? &arg.number : nullptr;
+  }
+
+  static Expression::Step Constant(const Scalar& number) {
+    Expression::Step step;
+    step.fn = ElementFn::kConstant;
+    step.number = number;
+    return step;
+  }
+
+  // The step where it asks what it may of numbers beyond the dtype that operands are taken as.
+  Expression::Step Settled(const Expression::Step& step, DType taken) const {
+    if (step.fn == ElementFn::kClampMin || step.fn == ElementFn::kClampMax) {
+      return Clamped(step, taken);
+    }
+    const bool compares = step.fn >= ElementFn::kEq && step.fn <= ElementFn::kGe;
+    return compares && !IsFloating(taken) ? Compared(step) : step;
+  }
+
+  // A comparison of an integer with one beyond int64 has one answer.
+  Expression::Step Compared(const Expression::Step& step) const {
+    const auto beyond = [&](int k) {
+      const Scalar* number = NumberAt(step.args[k]);
+      return number && number->kind() == Scalar::Kind::kLargeInt ? number : nullptr;
+    };
+    const Scalar *left = beyond(0), *right = beyond(1);
+    if (!left == !right) return step;
+    if (step.fn == ElementFn::kEq || step.fn == ElementFn::kNe) {
+      return Constant(Scalar(step.fn == ElementFn::kNe));
+    }
+    const bool is_less = right ? right->to<double>() > 0 : left->to<double>() < 0;
+    const bool asks_less = step.fn == ElementFn::kLt || step.fn == ElementFn::kLe;
+    return Constant(Scalar(is_less == asks_less));
+  }
+
+  // A bound beyond the dtype is none, or makes every element the dtype's last integer.
+  Expression::Step Clamped(const Expression::Step& step, DType taken) const {
+    const bool is_min = step.fn == ElementFn::kClampMin;
+    const Scalar* bound = NumberAt(step.args[1]);
+    Expression::Step same = step;
+    same.fn = is_min ? ElementFn::kMaximum : ElementFn::kMinimum;
+    if (!bound || bound->Fits(taken)) return same;
+    const bool is_above = bound->to<double>() > 0;
+    if (is_min == is_above) {
+      const Scalar last = VisitAll(taken, [&]<class T>(Tag<T>) {
+        if constexpr (std::is_integral_v<T>) {
+          using Limits = std::numeric_limits<T>;
+          return Scalar(static_cast<int64_t>(is_min ? Limits::max() : Limits::min()));
+        } else {
+          return *bound;  // an integer that no double is near
+        }
+      });
+      return Constant(last);
+    }
+    same.args[1] = same.args[0];
+    return same;
   }
 
   // Whether the numbers among the operands are what they are taken as.

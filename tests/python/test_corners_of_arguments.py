@@ -240,3 +240,40 @@ def test_the_least_integer_in_a_text(device):
     x = tensor([1.0, 2.0], device).requires_grad_()  # whose gradient's text has the number again
     flow.fuse_elements(f"x: where({LEAST} > int64(x), 0, x * x)", [x])[0].sum().backward()
     assert x.grad.tolist() == [2, 4]
+
+
+COMPARISONS = {
+    "eq": lambda x, n: x == n, "ne": lambda x, n: x != n, "lt": lambda x, n: x < n,
+    "le": lambda x, n: x <= n, "gt": lambda x, n: x > n, "ge": lambda x, n: x >= n,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [2**63, 2**64, 10**30, LEAST, LEAST - 1, -(2**64), 2**63 - 1])
+@pytest.mark.parametrize("dtype", [flow.int8, flow.uint8, flow.int64, flow.bool, flow.float32])
+def test_an_expression_compares_integers_as_they_are(number, dtype, device):
+    x = tensor([1, 0], device, dtype)
+    for name, compare in COMPARISONS.items():
+        want = compare(x, number)
+        got = flow.fuse_elements(f"x: {name}(x, {number}), {name}({number}, x)", [x])
+        assert got[0].dtype is flow.bool and got[0].tolist() == want.tolist()
+        assert got[1].tolist() == compare(number, x).tolist()
+        assert flow.fuse.elements(compare)(x, number).tolist() == want.tolist()
+    both = flow.fuse.elements(lambda x: (x * 1.5, x < number, flow.where(x > number, 3, x + x)))(x)
+    assert both[1].tolist() == (x < number).tolist()
+    assert both[2].tolist() == flow.where(x > number, 3, x + x).tolist()
+
+
+BOUNDS = [(0, 300), (-300, 0), (300, None), (None, -300), (0, 2**64), (LEAST - 1, 2**63),
+          (2**63, None), (-5, 5), (0.5, 300)]  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("dtype", [flow.int8, flow.uint8, flow.int64, flow.float32])
+def test_bounds_of_clamp_in_an_expression_saturate(bounds, dtype, device):
+    x = tensor([100, 0, 3], device, dtype)
+    want = flow.clamp(x, *bounds)
+    got = flow.fuse.elements(lambda x: flow.clamp(x, *bounds))(x)
+    assert got.dtype is want.dtype and got.tolist() == want.tolist()
+    if None not in bounds:
+        got = flow.fuse_elements(f"x: clamp(x, {bounds[0]}, {bounds[1]})", [x])[0]
+        assert got.dtype is want.dtype and got.tolist() == want.tolist()

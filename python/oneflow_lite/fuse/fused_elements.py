@@ -109,8 +109,16 @@ def _name(t: dtype) -> str:
 def _clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise TypeError("clamp(): one of min and max must be given")
-    raised = input if min is None else apply("maximum", input, min)
-    return raised if max is None else apply("minimum", raised, max)
+    raised = input if min is None else apply("clamp_min", input, min)
+    return raised if max is None else apply("clamp_max", raised, max)
+
+
+def _clamp_min(input: Any, min: Any) -> Any:
+    return apply("clamp_min", input, min)
+
+
+def _clamp_max(input: Any, max: Any) -> Any:
+    return apply("clamp_max", input, max)
 
 
 def _gelu(input: Any, approximate: str = "none") -> Any:
@@ -153,9 +161,9 @@ def _with_alpha(operation: str) -> Callable[..., Any]:
 
 
 _SPECIAL: dict[str, Callable[..., Any]] = {
-    "add": _with_alpha("add"), "sub": _with_alpha("sub"), "clamp": _clamp, "gelu": _gelu,
-    "leaky_relu": _leaky_relu, "elu": _elu, "softplus": _softplus, "addcmul": _addcmul,
-    "addcdiv": _addcdiv, "lerp": _lerp,
+    "add": _with_alpha("add"), "sub": _with_alpha("sub"), "clamp": _clamp, "clamp_min": _clamp_min,
+    "clamp_max": _clamp_max, "gelu": _gelu, "leaky_relu": _leaky_relu, "elu": _elu,
+    "softplus": _softplus, "addcmul": _addcmul, "addcdiv": _addcdiv, "lerp": _lerp,
 }  # fmt: skip
 _WORDS = ("inf", "nan", "True", "False")
 
@@ -268,25 +276,37 @@ class FusedElements:
         bound.apply_defaults()
         return list(bound.arguments.values())
 
+    def _written(self, large: dict[int, int]) -> tuple[str, list[int]]:
+        """The expression with these parameters as the integers that they are, and the others."""
+        kept = [i for i in range(len(self._names)) if i not in large]
+        if not kept:
+            raise OverflowError(f"{self.__name__}(): {large[0]} is out of range of int64")
+        head, _, body = self.expression.partition(":")
+        names = head.split(", ")
+        numbers = "".join(f" {names[i]} = {value};" for i, value in large.items())
+        return f"{', '.join(names[i] for i in kept)}:{numbers}{body}", kept
+
     def __call__(self, *args: Any, **kwargs: Any) -> Tensor | tuple[Tensor, ...]:
         given = list(args)
         if kwargs or len(args) != len(self._names):
             given = self._bound(args, kwargs)
         numbers_given = 0
-        large = None  # an integer that only a float holds
+        large = {}  # integers that only a float holds
         for i, value in enumerate(given):
             if not isinstance(value, Tensor):
                 t = given[i] = _as_tensor(self.__name__, self._names[i], value)
                 numbers_given |= 1 << i
                 if t.dtype is _ext.float64 and isinstance(value, numbers.Integral):
-                    large = value
-        if large is not None and not any(t.dtype.is_floating_point for i, t in enumerate(given)
-                                         if not numbers_given >> i & 1):  # fmt: skip
-            raise OverflowError(f"{self.__name__}(): the number {float(large):g} is out of range "
-                                "of int64")  # fmt: skip
+                    large[i] = int(value)
+        expression = self.expression
+        if large and not any(t.dtype.is_floating_point for i, t in enumerate(given)
+                             if not numbers_given >> i & 1):  # fmt: skip
+            expression, kept = self._written(large)
+            given = [given[i] for i in kept]
+            numbers_given = sum((numbers_given >> i & 1) << k for k, i in enumerate(kept))
         if numbers_given >> 63:
             numbers_given -= 1 << 64
-        found = _C.fuse_elements(self.expression, given, numbers_given)
+        found = _C.fuse_elements(expression, given, numbers_given)
         return found[0] if self._gives_one else tuple(found)
 
 
