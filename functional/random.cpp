@@ -412,8 +412,8 @@ OFL_REGISTER_FUNCTION(
     "bernoulli(Tensor input, float? p=None, *, Generator? generator=None) -> Tensor", Bernoulli,
     kMethod,
     "1 with the probability that each element gives, or everywhere p, else 0, in its dtype.\n"
-    "ValueError for a probability beyond [0, 1] or NaN; of a tensor on CUDA, for which no call\n"
-    "waits, it counts as the nearer of 0 and 1, and NaN as 0.");
+    "ValueError for a probability beyond [0, 1] or NaN; of a tensor on CUDA or a global one, for\n"
+    "which no call waits, it counts as the nearer of 0 and 1, and NaN as 0.");
 OFL_REGISTER_FUNCTION(
     "multinomial(Tensor input, int num_samples, bool replacement=False, *, "
     "Generator? generator=None) -> Tensor",

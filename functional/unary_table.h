@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elementwise ops of one input. A row is an op (ops/unary.cpp), of which functional/unary.cpp
-// makes a functor, a function and a method; kernels/unary.cpp binds it.
+// The elementwise ops of one input. A row is an op (ops/unary.cpp), which functors of
+// functional/unary.cpp call; kernels/unary.cpp binds it.
 #pragma once
 
 #include <cstddef>

@@ -202,8 +202,8 @@ def normal(
     Raises
     ------
     ValueError
-        std is below 0, or NaN. Of a tensor it is looked for on the CPU alone: on another device the
-        call does not wait, and the numbers lie on the other side of the mean.
+        std is below 0, or NaN. Elements of a tensor are looked at where that waits for nothing: on
+        the CPU, unless it is global. Elsewhere a deviation below 0 counts as its absolute value.
     """
     tensors = [t for t in (mean, std) if isinstance(t, Tensor)]
     if size is None and not tensors:
