@@ -5,6 +5,7 @@
 //   OFL_ASSIGN_OR_RETURN(Tensor row_sums, functional::Sum(x, Dims{-1}));
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 
 #include "oneflow_lite/core/tensor.h"
@@ -40,6 +41,11 @@ OFL_API StatusOr<Tensor> Min(const Tensor& x);
 // The extremes along dim, and the (first) places where they are, int64.
 OFL_API StatusOr<TensorList> Max(const Tensor& x, int64_t dim, bool keepdim = false);
 OFL_API StatusOr<TensorList> Min(const Tensor& x, int64_t dim, bool keepdim = false);
+// Of several dims, or of {}, which would be dim 0: Amax and Amin.
+StatusOr<TensorList> Max(const Tensor& x, std::initializer_list<int64_t> dims,
+                         bool keepdim = false) = delete;
+StatusOr<TensorList> Min(const Tensor& x, std::initializer_list<int64_t> dims,
+                         bool keepdim = false) = delete;
 // The place of the first extreme, int64: along dim, or in the flattened tensor.
 OFL_API StatusOr<Tensor> ArgMax(const Tensor& x, std::optional<int64_t> dim = {},
                                 bool keepdim = false);

@@ -74,6 +74,13 @@ Numbers After(const Tensor& self, const F& form) {
   return In(self);
 }
 
+template <class T>
+concept TakesNoDims = requires(const T& x) {
+  Max(x, {});
+}
+|| requires(const T& x) { Min(x, {}); };
+static_assert(!TakesNoDims<Tensor>, "of all dims, as Amax(x, {}), or of dim 0");
+
 TEST(FunctorTest, UnaryInPlace) {
   using One = StatusOr<Tensor> (*)(const Tensor&);
   const struct {
