@@ -229,7 +229,7 @@ StatusOr<Tensor> Draws(const Tensor& p, const Shape& shape, Ref<Generator> gener
 StatusOr<Tensor> BernoulliInto(const Tensor& self, const Tensor& p, Ref<Generator> generator) {
   if (!self.defined()) return NotDefined("bernoulli_", "self");
   if (!p.defined()) return NotDefined("bernoulli_", "p");
-  if (self.numel() > 0) OFL_RETURN_IF_ERROR(CheckChances("bernoulli_", "p", p));
+  OFL_RETURN_IF_ERROR(CheckChances("bernoulli_", "p", p));
   OFL_ASSIGN_OR_RETURN(const Tensor truth, Draws(p, self.shape(), std::move(generator)));
   return CopyInto(self, truth);
 }
@@ -401,14 +401,13 @@ OFL_REGISTER_FUNCTION(
     RandomInto, kMethodOnly,
     "Overwrites with integers: from low on below high, or below the one number given. With none,\n"
     "of all (at most 2^31) that the dtype holds exactly.");
-// Of tensors first: one of one element would be read as a number, for which CUDA waits.
 OFL_REGISTER_FUNCTION(
-    "bernoulli_(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor",
-    (Overload<const Tensor&, const Tensor&, Ref<Generator>>(BernoulliInto)), kMethodOnly,
+    "bernoulli_(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor",
+    (Overload<const Tensor&, double, Ref<Generator>>(BernoulliInto)), kMethodOnly,
     "Overwrites with 1 with probability p, one for all or a tensor that broadcasts, else 0.");
 OFL_REGISTER_FUNCTION(
-    "bernoulli_.number(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor",
-    (Overload<const Tensor&, double, Ref<Generator>>(BernoulliInto)), kMethodOnly, "");
+    "bernoulli_.tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor",
+    (Overload<const Tensor&, const Tensor&, Ref<Generator>>(BernoulliInto)), kMethodOnly, "");
 OFL_REGISTER_FUNCTION(
     "bernoulli(Tensor input, float? p=None, *, Generator? generator=None) -> Tensor", Bernoulli,
     kMethod,
