@@ -204,7 +204,9 @@ HWY_INLINE void GeneratePacks(size_t n, T* y, F f) {
     }
   }
   if constexpr (kStream) {
-    for (; i < at.end; i += size) StorePack<true>(f(i, size), y + i, size);
+    // With this condition GCC counts i alone, without a pointer to y beside it, which took 5 % more
+    // by two threads.
+    for (; i + size <= at.end; i += size) StorePack<true>(f(i, size), y + i, size);
   }
   store(i, n);
 }

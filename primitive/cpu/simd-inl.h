@@ -254,7 +254,7 @@ HWY_INLINE void Generate(D d, size_t n, T* y, F f) {
   if constexpr (kStream) {
     const WholeLines lines = FindWholeLines(y, n, hn::Lanes(d));
     store(0, lines.begin);
-    for (size_t i = lines.begin; i < lines.end; i += hn::Lanes(d)) {
+    for (size_t i = lines.begin; i + hn::Lanes(d) <= lines.end; i += hn::Lanes(d)) {
       StreamTo(f(i, hn::Lanes(d)), d, y + i);
     }
     store(lines.end, n);
