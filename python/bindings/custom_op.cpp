@@ -11,6 +11,7 @@
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/extension.h"
@@ -105,6 +106,7 @@ Status SetOutput(const PythonOp& op, int i, py::handle spec, InferContext& c) {
 Status Infer(const PythonOp& op, InferContext& c) {
   return CallPython([&]() -> Status {
     GradGuard no_grad(false);
+    const AutocastPause below_autocast;
     const py::list specs = py::handle(op.infer.get())(MetaInputs(c), WrapAttrs(c.attrs()));
     if (static_cast<int>(specs.size()) != c.num_outputs()) {
       return Error(ErrorKind::kValue, op.name, "(): ", op.infers, " gave ", specs.size(),
@@ -194,6 +196,7 @@ class PythonKernel final : public BoundKernel {
   Status Launch(KernelContext& c) const override {
     return CallPython([&]() -> Status {
       GradGuard no_grad(false);
+      const AutocastPause below_autocast;
       py::list inputs;
       for (int i = 0; i < c.num_inputs(); ++i) {
         const Tensor& t = c.input(i);

@@ -387,6 +387,16 @@ def test_the_gradient_of_a_list_is_named_by_its_place():
 # ---- elsewhere
 
 
+def test_autocast_stands_above_an_op():
+    op = register(forward=lambda x, w: x @ w, backward=lambda ctx, dy: (dy @ ctx.w.T, ctx.x.T @ dy))
+    x, w = ones(2, 3), ones(3, 2).requires_grad_()
+    with flow.autocast("cpu", dtype=flow.bfloat16):
+        y = op(x, w)
+        assert y.dtype is flow.float32 and (x @ w).dtype is flow.bfloat16
+    y.sum().backward()
+    assert w.grad.tolist() == [[2, 2]] * 3
+
+
 def test_an_op_is_pickled_and_copied_by_its_name():
     op = flow.ops.softmax
     assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
