@@ -219,11 +219,7 @@ StatusOr<Tensor> Pow(const Operand& a, const Operand& b) {
       OFL_ASSIGN_OR_RETURN(Tensor square, Mul(*x, *x));
       return Mul(square, *x);
     }
-    const bool integers = !IsFloating(x->dtype()) && x->dtype() != DType::kBool;
-    if (integers && whole && e < 0) {
-      return Error(ErrorKind::kValue, "pow(): exponent is ", e,
-                   ", but integers have no negative powers; convert input to a floating dtype");
-    }
+    OFL_RETURN_IF_ERROR(CheckExponent("pow", *exponent, x->dtype()));
     // Of what is recorded pow saves x, so that the result may be changed; a reciprocal saves that.
     const bool recorded = GradEnabled() && autograd::RequiresGrad(*x);
     if (e == -1 && IsFloating(x->dtype()) && !recorded) return Reciprocal(*x);

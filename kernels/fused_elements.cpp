@@ -47,7 +47,7 @@ class FusedElementsKernel final : public BoundKernel {
     OFL_ASSIGN_OR_RETURN(const auto typed, TypedOnce(text, types));
     for (const TypedExpression::Use& use : typed->uses) {
       if (inputs[use.input].data) continue;
-      OFL_RETURN_IF_ERROR(CheckFits("fuse_elements", inputs[use.input].number, use.dtype));
+      OFL_RETURN_IF_ERROR(CheckUse(inputs[use.input].number, use));
     }
     OFL_ASSIGN_OR_RETURN(const auto primitive, PrimitiveOf(typed));
     return primitive->Launch(c.stream(), shape, inputs, outputs);

@@ -76,6 +76,15 @@ Status CheckFits(absl::string_view op, const Scalar& number, DType dtype) {
   return number.Fits(dtype) ? OkStatus() : NumberOutOfRange(op, number, dtype);
 }
 
+Status CheckExponent(absl::string_view op, const Scalar& exponent, DType base) {
+  const bool integers = !IsFloating(base) && base != DType::kBool;
+  if (!integers || exponent.kind() == Scalar::Kind::kFloat || exponent.to<double>() >= 0) {
+    return OkStatus();
+  }
+  return Error(ErrorKind::kValue, op, "(): exponent is ", exponent.to<double>(),
+               ", but integers have no negative powers; convert input to a floating dtype");
+}
+
 Status DeviceMismatch(absl::string_view op, absl::string_view first_argument, Device first,
                       absl::string_view second_argument, Device second) {
   return Error(ErrorKind::kRuntime, op, "(): all tensors must be on one device, but ",

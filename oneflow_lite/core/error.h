@@ -49,6 +49,9 @@ OFL_API Status Renamed(absl::string_view op, const Status& s);
 // NumberOutOfRange where an element of the dtype cannot be the number.
 OFL_API Status CheckFits(absl::string_view op, const Scalar& number, DType dtype);
 
+// ValueError where an integer is raised to a negative whole power.
+OFL_API Status CheckExponent(absl::string_view op, const Scalar& exponent, DType base);
+
 // dim counted from the end where negative; a 0-dim tensor has the dims 0 and -1.
 OFL_API StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t);
 

@@ -44,13 +44,14 @@ constexpr ElementFunction kSteps[] = {
      {"where(logical_and(a == 0, logical_or(b <= 0, isinf(b))), 0, g * log(b))",
       "where(logical_and(a == 0, logical_not(isnan(b))), 0, g * (a / (b + 0.0)))"}},
     {F::kLogAddExp, "logaddexp", 2, R::kFloating,
-     {"g / (1 + exp(where(a == b, 0, b - a)))", "g / (1 + exp(where(a == b, 0, a - b)))"}},
-    {F::kFmax, "fmax", 2, R::kFloating,
+     {"g / (1 + exp(where(logical_and(a == b, isinf(a)), 0, b - a)))",
+      "g / (1 + exp(where(logical_and(a == b, isinf(a)), 0, a - b)))"}},
+    {F::kFmax, "fmax", 2, R::kPromoted,
      {"where(logical_or(b > a, logical_and(isnan(a), logical_not(isnan(b)))), 0, "
       "where(a == b, g * 0.5, g))",
       "where(logical_or(a > b, logical_and(isnan(b), logical_not(isnan(a)))), 0, "
       "where(a == b, g * 0.5, g))"}},
-    {F::kFmin, "fmin", 2, R::kFloating,
+    {F::kFmin, "fmin", 2, R::kPromoted,
      {"where(logical_or(b < a, logical_and(isnan(a), logical_not(isnan(b)))), 0, "
       "where(a == b, g * 0.5, g))",
       "where(logical_or(a < b, logical_and(isnan(b), logical_not(isnan(a)))), 0, "
@@ -117,7 +118,9 @@ constexpr ElementFunction kSteps[] = {
     {F::kGeluTanh, "gelu_tanh", 1, R::kFloating, {"gelu_tanh_backward(g, a)"}},
 };
 
-// In forms whose gradients are finite where the function's is.
+// In forms whose gradients are finite where the function's is, and have the right slope themselves.
+// `x = a * 1.0` makes floats of integers, of which products and differences may not fit their dtype.
+// Below, t is -abs(x) with a slope at 0, too: by abs and maximum the second derivative there is 0.
 constexpr ComposedFunction kComposed[] = {
     {"addcdiv", "a, b, c: a + b / c"},
     {"addcmul", "a, b, c: a + b * c"},
@@ -125,17 +128,19 @@ constexpr ComposedFunction kComposed[] = {
     {"deg2rad", "a: a * 0.017453292519943295"},
     {"elu", "a: where(a > 0, a, expm1(where(a > 0, 0, a)))"},
     {"hardsigmoid", "a: where(a <= -3, 0, where(a >= 3, 1, a * 0.16666666666666666 + 0.5))"},
-    {"hardswish", "a: where(a <= -3, 0, where(a >= 3, a, a * (a + 3) * 0.16666666666666666))"},
+    {"hardswish", "a: x = a * 1.0; u = where(abs(x) >= 3, 0, x); "
+     "where(x <= -3, -0.0, where(x >= 3, x, u * (u + 3) * 0.16666666666666666))"},
     {"leaky_relu", "a, b: where(a > 0, a, a * b)"},
     {"lerp", "a, b, c: d = b - a; where(abs(c) < 0.5, a + c * d, b - d * (1 - c))"},
-    {"logsigmoid", "a: minimum(a, 0) - log1p(exp(-abs(a)))"},
-    {"mish", "a: a * tanh(maximum(a, 0) + log1p(exp(-abs(a))))"},
+    {"logsigmoid", "a: x = a * 1.0; t = where(x >= 0, -x, x); where(x >= 0, 0, x) - log1p(exp(t))"},
+    {"mish",
+     "a: x = a * 1.0; t = where(x >= 0, -x, x); x * tanh(where(x >= 0, x, 0) + log1p(exp(t)))"},
     {"rad2deg", "a: a * 57.29577951308232"},
     {"relu6", "a: where(a <= 0, where(a < 0, 0, a * 0), where(a >= 6, 6, a))"},
     {"rsub", "a, b: b - a"},
     {"silu", "a: a * sigmoid(a)"},
-    {"softplus", "a: maximum(a, 0) + log1p(exp(-abs(a)))"},
-    {"softsign", "a: a / (1 + abs(a))"},
+    {"softplus", "a: x = a * 1.0; t = where(x >= 0, -x, x); where(x >= 0, x, 0) + log1p(exp(t))"},
+    {"softsign", "a: x = a * 1.0; x / (1 + abs(x))"},
 };
 // clang-format on
 

@@ -139,6 +139,12 @@ class Typing {
     if (step.fn == ElementFn::kClampMin || step.fn == ElementFn::kClampMax) {
       return Clamped(step, taken);
     }
+    const bool is_fmax = step.fn == ElementFn::kFmax;
+    if ((is_fmax || step.fn == ElementFn::kFmin) && !IsFloating(taken)) {  // none is NaN
+      Expression::Step same = step;
+      same.fn = is_fmax ? ElementFn::kMaximum : ElementFn::kMinimum;
+      return same;
+    }
     const bool compares = step.fn >= ElementFn::kEq && step.fn <= ElementFn::kGe;
     return compares && !IsFloating(taken) ? Compared(step) : step;
   }
@@ -186,11 +192,12 @@ class Typing {
   Status Check(const Expression::Step& step, DType taken) {
     for (int k = step.fn == ElementFn::kWhere ? 1 : 0; k < step.arity(); ++k) {
       const Expression::Step& arg = t_.expression.steps()[step.args[k]];
+      const bool is_exponent = step.fn == ElementFn::kPow && k == 1;
       if (arg.fn == ElementFn::kConstant) {
-        OFL_RETURN_IF_ERROR(CheckFits(kOp, arg.number, taken));
+        OFL_RETURN_IF_ERROR(CheckUse(arg.number, {arg.input, taken, is_exponent}));
       } else if (arg.fn == ElementFn::kInput &&
                  t_.inputs[arg.input].strength == ElementType::kNumber) {
-        t_.uses.push_back({arg.input, taken});
+        t_.uses.push_back({arg.input, taken, is_exponent});
       }
     }
     return OkStatus();
@@ -200,6 +207,11 @@ class Typing {
 };
 
 }  // namespace
+
+Status CheckUse(const Scalar& number, const TypedExpression::Use& use) {
+  if (use.is_exponent) OFL_RETURN_IF_ERROR(CheckExponent(kOp, number, use.dtype));
+  return CheckFits(kOp, number, use.dtype);
+}
 
 StatusOr<TypedExpression> Typed(const Expression& e, absl::Span<const ElementType> inputs) {
   TypedExpression typed{e, {inputs.begin(), inputs.end()}, {}, {}, {}, {}};

@@ -40,9 +40,12 @@ struct TypedExpression {
   struct Use {
     int input;
     DType dtype;
+    bool is_exponent;  // of integers, which have no negative powers
   };
   std::vector<Use> uses;
 };
+
+OFL_API Status CheckUse(const Scalar& number, const TypedExpression::Use& use);
 
 // DTypeError that names the function which has no such operands; OverflowError for a constant that
 // an integer dtype does not hold.

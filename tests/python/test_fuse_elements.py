@@ -49,12 +49,32 @@ def test_activations(device, name):
         same(elements(lambda x: f(x))(x), f(x), steps=8, near=near)
 
 
+@pytest.mark.parametrize("name", ["hardswish", "logsigmoid", "mish", "softplus", "softsign"])
+def test_activations_of_integers_do_not_wrap_around(device, name):
+    f = getattr(F, name)
+    for dtype in "uint8", "int8":
+        x = flow.arange(-128, 128, device=device).to(getattr(flow, dtype))
+        same(elements(lambda x: f(x))(x), f(x.float()), steps=8, near=1.0)
+
+
+def test_integers_have_no_negative_powers(device):
+    x = flow.tensor([1, 2, 3], device=device)
+    for op, args in ((elements(lambda x: x**-1), (x,)), (elements(lambda x, n: x**n), (x, -1))):
+        with pytest.raises(ValueError, match="integers have no negative powers"):
+            op(*args)
+    same(elements(lambda x, n: x**n)(x, 2), x * x)
+    with pytest.raises(OverflowError):
+        elements(lambda x: flow.fmax(x, 300))(x.to(flow.uint8))
+    large = flow.tensor([2**53 + 1, -(2**63)], device=device)
+    same(elements(lambda x: flow.fmin(x, 2**60))(large), large)
+
+
 @pytest.mark.parametrize("name", TWO)
 def test_functions_of_two(device, name):
     f = getattr(flow, name)
     a, b = (tensor(v.ravel(), "float32", device) for v in np.meshgrid(CORNERS, CORNERS))
     same(elements(lambda a, b: f(a, b))(a, b), f(a, b))
-    if name not in ("atan2", "hypot", "copysign", "xlogy", "logaddexp", "fmax", "fmin", "div"):
+    if name not in ("atan2", "hypot", "copysign", "xlogy", "logaddexp", "div"):
         for dtype in INTEGERS:
             a, b = made((50,), dtype, device), made((50,), dtype, device)
             b = b.abs() if name == "pow" else b
@@ -202,6 +222,32 @@ def test_gradients_of_one(device, name):
         t, w = tensor(values, dtype, device), tensor(np.ones(8), dtype, device)
         want = gradients(f, [t.double()], [w.double()])[0]
         same(gradients(op, [t], [w])[0], want.to(t.dtype), steps=8)
+
+
+@pytest.mark.parametrize("name", ["hardswish", "logsigmoid", "mish", "softplus"])
+def test_second_derivatives_where_branches_meet(device, name):
+    f = getattr(F, name)
+    values = [0.0, -0.0, 0.5, -2.0, 30.0, -30.0, 800.0, -800.0]
+    if name != "mish":  # whose slope there is a product of infinity and 0
+        values += [math.inf, -math.inf]
+    slopes = []
+    for function in f, elements(lambda x: f(x)):
+        x = tensor(values, "float64", device).requires_grad_()
+        (first,) = flow.autograd.grad(function(x).sum(), x, create_graph=True)
+        (second,) = flow.autograd.grad(first.sum(), x)
+        slopes.append((host(first.detach()), host(second)))
+    for plain, fused in zip(*slopes, strict=True):
+        np.testing.assert_allclose(fused, plain, rtol=1e-12, atol=1e-12)
+
+
+def test_the_second_derivative_of_logaddexp_at_a_tie(device):
+    for function in flow.logaddexp, elements(lambda a, b: flow.logaddexp(a, b)):
+        a = tensor([0.0, 2.0, math.inf], "float64", device).requires_grad_()
+        b = tensor([0.0, 2.0, math.inf], "float64", device)
+        (first,) = flow.autograd.grad(function(a, b).sum(), a, create_graph=True)
+        (second,) = flow.autograd.grad(first.sum(), a)
+        np.testing.assert_allclose(host(first.detach()), 0.5)
+        np.testing.assert_allclose(host(second)[:2], 0.25)
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "minimum", "pow", "atan2",
