@@ -110,6 +110,23 @@ def test_with_parameters_that_take_no_part(ranks, stage, branches, clip):
     ranks.run(trained, 4, "adamw", stage, branches, clip)
 
 
+def with_a_frozen_parameter(rank):
+    model = nn.Linear(4, 2)
+    model.bias.requires_grad_(False)
+    before = model.bias.numpy().copy()
+    model = dist.DataParallel(model)
+    optimizer = dist.ZeroOptimizer(optim.SGD, model.parameters(), stage=2, lr=1.0)
+    model(flow.ones(3, 4)).square().mean().backward()
+    weight = model.module.weight.detach().numpy().copy()
+    optimizer.step()
+    np.testing.assert_array_equal(model.module.bias.numpy(), before)
+    assert not np.array_equal(model.module.weight.detach().numpy(), weight)
+
+
+def test_a_frozen_parameter_has_no_part_in_it(two_ranks):
+    two_ranks.run(with_a_frozen_parameter)
+
+
 def accumulated(rank, no_sync):
     """Several backwards before a step, of stage 2: of parts, or of what no_sync left."""
     model = dist.DataParallel(fresh(), 300 / 2**20)

@@ -40,6 +40,15 @@ def _near(a, b, dtype=torch.float32):
     torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
+def test_devices_are_named_in_three_ways():
+    for devices in "cpu", torch.device("cpu"), [torch.device("cpu", 0), "cpu"]:
+        assert "cpu: _softmax" in rows.patch(devices)
+        rows.unpatch()
+    for devices in None, 3:
+        with pytest.raises(TypeError, match="devices must be named"):
+            rows.patch(devices)
+
+
 def test_served_calls_do_not_fall_back(patched):
     x = torch.randn(6, 100, device=patched.device, requires_grad=True)
     wide = torch.randn(6, 200, device=patched.device)[:, 50:150]

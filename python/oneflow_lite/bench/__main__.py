@@ -210,6 +210,9 @@ def main(arguments: list[str] | None = None) -> int:
         raise SystemExit(f"bench: no such dtype: {', '.join(unknown)}; see --list")
     if unknown := [k for k in options.kinds or [] if k not in cases.KINDS]:
         raise SystemExit(f"bench: no such kind: {', '.join(unknown)}; see --help")
+    for path in filter(None, (options.output, options.plot)):  # before anything is measured
+        if not path.parent.is_dir():
+            raise SystemExit(f"bench: {path}: there is no folder {path.parent}")
     there = [options.output] if options.output and options.output.exists() else []
     if not (options.ops or options.merge or (options.plot and there)):
         options.ops = DEFAULT_OPS

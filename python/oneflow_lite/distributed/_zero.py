@@ -249,8 +249,8 @@ class ZeroOptimizer(Optimizer):
             inner.update({key: value for key, value in own.items() if key != "params"})
 
     def _scatter_gradients(self) -> None:
-        reducers = {reducer_of(p) for p in self._all()}
-        reducer = next(iter(reducers))
+        reducers = {reducer_of(p) for p in self._all() if p.requires_grad}
+        reducer = next(iter(reducers), None)
         if len(reducers) > 1 or reducer is None or reducer.group.ranks != self._group.ranks:
             raise ValueError(f"{_NAME}: stage 2 needs parameters of one DataParallel, of the same "
                              "group")  # fmt: skip

@@ -78,7 +78,9 @@ def _set(device: str, op: int, on: bool) -> None:
         ops.set_patch(op, device == "cuda", on)
 
 
-def patch(devices: str | Sequence[str] = "cuda", *, invariant: bool = False) -> list[str]:
+def patch(
+    devices: str | torch.device | Sequence[str | torch.device] = "cuda", *, invariant: bool = False
+) -> list[str]:
     """Let PyTorch's softmax, log_softmax, layer_norm and rms_norm run on these kernels.
 
     Programs need no change: torch.softmax, nn.LayerNorm and all that calls them are served, forward
@@ -87,7 +89,7 @@ def patch(devices: str | Sequence[str] = "cuda", *, invariant: bool = False) -> 
 
     Parameters
     ----------
-    devices : {"cuda", "cpu"} or a sequence of them
+    devices : {"cuda", "cpu"}, a torch.device (of any index), or a sequence of them
     invariant : bool
         What a row becomes depends on that row alone, to the last bit, on all patched devices. A
         softmax over another dim than the last, and what else the kernels do not serve, is still
@@ -108,7 +110,10 @@ def patch(devices: str | Sequence[str] = "cuda", *, invariant: bool = False) -> 
     RuntimeError
         The GPU, its driver or this build cannot run the kernels; nothing is patched then.
     """
-    wanted = [devices] if isinstance(devices, str) else list(devices)
+    given = [devices] if isinstance(devices, str | torch.device) else devices
+    if not isinstance(given, Sequence):
+        raise TypeError(f"patch(): devices must be named, not {type(devices).__name__}")
+    wanted = [d.type if isinstance(d, torch.device) else d for d in given]
     for device in wanted:
         if device not in _KEYS:
             raise ValueError(f'patch(): device is "{device}"; allowed are "cuda" and "cpu"')

@@ -234,6 +234,8 @@ def scale_mask_softmax(
     """
     if masked_row not in ("nan", "zero"):
         raise ValueError(f'masked_row is "{masked_row}"; allowed are "nan" and "zero"')
+    if mask is not None and not isinstance(mask, Tensor):
+        raise TypeError(f"mask must be a Tensor or None, not {type(mask).__name__}; see scale=")
     if widens(input, autocast):
         input = input.float()
     x = input
