@@ -11,6 +11,7 @@
 #include "functional/scan.h"
 #include "functional/select.h"
 #include "functional/statistics.h"
+#include "functional/ternary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -144,11 +145,12 @@ StatusOr<Tensor> Arrived(const GradContext& c, int i = 0) {
   return functional::Cast(g, c.spec(0).dtype);
 }
 
-// g, cut into equal parts among the elements that equal the extreme y.
+// g, cut into equal parts among the elements that equal the extreme y: where that is NaN, which comes
+// before all numbers, those that are NaN.
 StatusOr<Tensor> SharedAmong(const GradContext& c, const Tensor& x, const Tensor& y,
                              const Tensor& g) {
   OFL_ASSIGN_OR_RETURN(Tensor top, KeepDims(c, y.Detach()));
-  OFL_ASSIGN_OR_RETURN(Tensor hit, functional::Eq(x.Detach(), top));
+  OFL_ASSIGN_OR_RETURN(Tensor hit, functional::IsClose(x.Detach(), top, 0, 0, true));
   OFL_ASSIGN_OR_RETURN(Tensor count, functional::CountNonzero(hit, DimsOf(c), true));
   OFL_ASSIGN_OR_RETURN(Tensor share, functional::Div(g, count));
   return functional::Where(hit, share, Scalar(0));
@@ -198,6 +200,7 @@ Status ProdGrad(GradContext& c) {
                                    .Get();
   const Tensor& x = c.input(0);
   OFL_ASSIGN_OR_RETURN(Tensor g, Arrived(c));
+  if (g.numel() == x.numel()) return c.Set(0, functional::Reshape(g, x.shape()));  // of one element
   if (!GradEnabled()) {
     const Tensor inputs[] = {x};
     OFL_ASSIGN_OR_RETURN(TensorList p, CallAll(parts, inputs, {DimsOf(c), true}));

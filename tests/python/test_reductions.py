@@ -445,3 +445,22 @@ def test_spreads_of_numbers_whose_sums_are_beyond_the_range(copies, dtype):
     np.testing.assert_allclose(host(flow.var_mean(x)[1].double()), values.mean(), rtol=1e-2)
     np.testing.assert_allclose(host(x.std().double()), values.std(ddof=1), rtol=1e-2)
     assert np.isinf(host(x.var().double()))
+
+
+@pytest.mark.parametrize("name", ["amax", "amin", "max", "min"])
+def test_the_gradient_of_an_extreme_that_is_nan_goes_to_the_nans(name, device):
+    values = np.array([[1.0, math.nan, 5.0, math.nan], [2.0, 7.0, 7.0, math.inf], [-math.inf] * 4])
+    x = tensor(values, "float32", device).requires_grad_()
+    y = getattr(x, name)(1)
+    (y if name.startswith("a") else y[0]).sum().backward()
+    assert host(x.grad)[0].sum() == 1 and host(x.grad)[0, [0, 2]].tolist() == [0, 0]
+    x.grad = None
+    getattr(x, name)().backward()
+    assert host(x.grad)[0].tolist() == [0, 0.5, 0, 0.5] and host(x.grad)[1:].tolist() == [[0] * 4] * 2
+
+
+def test_the_gradient_of_a_product_of_one_element_is_its_slope(device):
+    x = tensor([[math.inf], [math.nan], [0.0], [3.0]], "float32", device).requires_grad_()
+    for y in x.prod(1), x.prod(1, keepdim=True):
+        (g,) = flow.autograd.grad((y.reshape(4) * 2).sum(), x)
+        assert host(g).ravel().tolist() == [2, 2, 2, 2]
