@@ -97,7 +97,10 @@ class Typing {
 
   static Status Apply(const ElementFunction& f, absl::Span<const ElementType> given,
                       ElementType* type, DType* taken) {
-    // Of where, the condition is whatever it is.
+    if (f.fn == ElementFn::kWhere && given[0].dtype != DType::kBool) {
+      return UnsupportedDType(kOp, "the condition of where", given[0].dtype, "bool");
+    }
+    // Of where, the condition has no say.
     *type = Promoted(f.fn == ElementFn::kWhere ? given.subspan(1) : given);
     if (f.fn == ElementFn::kWhere) type->strength = Promoted(given).strength;
     if (f.rule == ElementRule::kFloating && !IsFloating(type->dtype)) {

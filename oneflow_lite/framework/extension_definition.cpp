@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "oneflow_lite/framework/autocast.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/extension_internal.h"
 
@@ -144,6 +145,7 @@ class ExtensionKernel final : public BoundKernel {
   ExtensionKernel(const ofl_kernel& c, std::string op)
       : launch_(c.launch), user_(c.user), op_(op) {}
   Status Launch(KernelContext& context) const override {
+    const AutocastPause below_autocast;
     const int32_t code = launch_(reinterpret_cast<ofl_kernel_context>(&context), user_);
     return code == OFL_OK ? OkStatus() : ToStatus(code, op_);
   }

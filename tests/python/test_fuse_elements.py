@@ -57,6 +57,13 @@ def test_activations_of_integers_do_not_wrap_around(device, name):
         same(elements(lambda x: f(x))(x), f(x.float()), steps=8, near=1.0)
 
 
+def test_a_condition_is_of_bool(device):
+    x = flow.tensor([0.0, 2.0], device=device)
+    for condition in (lambda x: flow.where(x, x, 1.0)), (lambda x: flow.where(x.int(), x, 1.0)):
+        with pytest.raises(flow.DTypeError, match="the condition of where.*bool"):
+            elements(condition)(x)
+
+
 def test_integers_have_no_negative_powers(device):
     x = flow.tensor([1, 2, 3], device=device)
     for op, args in ((elements(lambda x: x**-1), (x,)), (elements(lambda x, n: x**n), (x, -1))):
