@@ -157,6 +157,11 @@ TEST(FloatMath, Logit) {
     x.push_back(0.5f + (unit(rng) - 0.5f) * std::exp2(exponent(rng) / 6));
     x.push_back(std::exp2(exponent(rng)));
   }
+  // On both sides of where the ends begin (LogitOfEnds).
+  for (int k = 0; k <= 4; ++k) {
+    x.push_back(1 - k * 0x1p-24f);
+    x.push_back(0x1p-126f + static_cast<float>(k - 2) * 0x1p-149f);
+  }
   const auto logit = [](double v) {
     const double centred = 2 * v - 1;
     return std::abs(centred) < 0.5 ? 2 * std::atanh(centred) : std::log(v) - std::log1p(-v);

@@ -40,21 +40,25 @@ OFL_HOST_DEVICE float LogSigmoid(float x) {
   return Fma(ScaledBend(x, 0.0f), -kUnscale, x < 0.0f ? x : 0.0f);
 }
 
+// Logarithms of odds at the ends: of subnormal numbers, 0, 1 and what is outside, and of the number
+// before 1.
+OFL_CALLED float LogitOfEnds(float x) {
+  if (x > 0.0f && x < 0.5f) return LogOfNormal(x * kScale) - 64.0f * kLn2;
+  if (x == 0x1.fffffep-1f) return 16.6355324f;
+  return x == 0.0f ? -INFINITY : x == 1.0f ? INFINITY : NAN;
+}
 // log(x / (1 - x)) = k log(2) + 2 atanh(t), where t is of a numerator and a denominator that are
-// rounded once: next to 1/2, 2 x - 1 and 1.
+// rounded once: next to 1/2, 2 x - 1 and 1. 1 + 2^k is exact or, for a small x, as good as 1.
 OFL_HOST_DEVICE float Logit(float x) {
-  const bool tiny = x < 0x1p-100f;
-  const float left = tiny ? x * kScale : x, rest = 1.0f - x;
-  const float ratio = left * Reciprocal(rest);
+  constexpr uint32_t kLeast = 0x00800000u, kMost = 0x4b400000u;  // of the ratio's bits
+  const float rest = 1.0f - x, ratio = x * Reciprocal(rest);
   const uint32_t bits = ExponentBits(ratio);
   const float power = AsFloat(bits + 0x3f800000u);
-  const float n = x < 0.5f ? Fma(left, 1.0f + power, -power) : Fma(-power, rest, left);
-  const float t = n * Reciprocal(Fma(power, rest, left)), u = t * t;
+  const float n = Fma(x, 1.0f + power, -power);
+  const float t = n * Reciprocal(Fma(power, rest, x)), u = t * t;
   const float odd = Fma(t * u, Fma(Fma(0.149630798f, u, 0.199878221f), u, 0.333333952f), t);
-  const float log2 = ExponentIn(bits) - (tiny ? 64.0f : 0.0f);
-  const float y = Fma(log2, kLn2, odd + odd);
-  if (ratio > 0.0f && ratio <= 0x1p125f) return y;
-  return x == 0.0f ? -INFINITY : x == 1.0f ? INFINITY : NAN;
+  const float y = Fma(ExponentIn(bits), kLn2, odd + odd);
+  return AsBits(ratio) - kLeast < kMost - kLeast ? y : LogitOfEnds(x);
 }
 
 // A number as the sum of two, of which the second one is much smaller.
