@@ -228,6 +228,10 @@ StatusOr<Tensor> MarginRankingLoss(const Tensor& x1, const Tensor& x2, const Ten
   return RunLoss(std::move(call), reduction);
 }
 
+StatusOr<Tensor> LossSum(const LossFormula& formula, const Tensor& x, const Tensor& t) {
+  return RunLoss({"loss", formula, x, t}, "sum");
+}
+
 StatusOr<Tensor> LossSlope(const LossFormula& formula, absl::string_view by, const Tensor& dy,
                            const Tensor& x, const Tensor& t, const Tensor& p, double scale) {
   static const OpExpr& op = OpBuilder("loss_slope")

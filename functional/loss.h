@@ -67,6 +67,8 @@ struct LossFormula {
   absl::string_view kind;
   double a = 0, b = 0;
 };
+// The sum of the formula's values over x and t, which have one dtype and shape.
+OFL_API StatusOr<Tensor> LossSum(const LossFormula& formula, const Tensor& x, const Tensor& t);
 // scale dy times the derivative of the formula by "x", "t", "p" or two of them ("xt"). dy has x's
 // shape or none.
 OFL_API StatusOr<Tensor> LossSlope(const LossFormula& formula, absl::string_view by,

@@ -23,7 +23,8 @@ constexpr absl::string_view kKinds[] = {"mse",
                                         "gaussian_nll",
                                         "soft_margin",
                                         "hinge_embedding",
-                                        "margin_ranking"};
+                                        "margin_ranking",
+                                        "prelu_weight"};
 static_assert(std::size(kKinds) == kLossKinds, "a loss without a name");
 constexpr absl::string_view kOrders[] = {"", "x", "t", "p", "xx", "xt", "tt", "xp", "tp", "pp"};
 

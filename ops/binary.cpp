@@ -11,6 +11,8 @@
 #include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
+#include "functional/loss.h"
 #include "functional/select.h"
 #include "functional/special.h"
 #include "functional/ternary.h"
@@ -112,7 +114,13 @@ StatusOr<Tensor> HeavisideGradientB(C c) {
 
 // The element's needs both, the weight's the element.
 SavePlan SaveForPrelu(Needs needs) { return {.inputs = Bit(0) | (needs & Bit(0) ? Bit(1) : 0)}; }
+// One weight has the sum as its gradient, whose terms are never written.
 StatusOr<Tensor> PreluGradientB(C c) {
+  const Tensor& x = c.input(0);
+  const bool one = c.spec(1).shape.ndim() == 0 && x.ndim() > 0;
+  if (one && functional::SumsLossesAtOnce(x)) {
+    return functional::LossSum({"prelu_weight"}, x, c.grad(0));
+  }
   return functional::PreluSlopeB(c.grad(0), c.input(0), c.input(0));
 }
 

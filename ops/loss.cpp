@@ -41,6 +41,7 @@ constexpr LossEntry kLosses[] = {
     {"soft_margin", "log(1 + exp(-t x))", " x t xx xt tt ", true},
     {"hinge_embedding", "x where t is 1, max(0, a - x) where it is -1", " x "},
     {"margin_ranking", "max(0, a - p (x - t))", " x t p xp tp "},
+    {"prelu_weight", "t x where x is not positive, else 0", " x t xt "},
 };
 constexpr char kOperands[] = "xtp";
 

@@ -30,8 +30,9 @@ enum class LossKind : uint8_t {
   kSoftMargin,      // log(1 + e^(-t x))
   kHingeEmbedding,  // x where t is 1, max(0, a - x) where it is -1, their sum elsewhere
   kMarginRanking,   // max(0, a - p (x - t))
+  kPreluWeight,     // t x where x is not positive: the slope of prelu by its weight, times t
 };
-inline constexpr int kLossKinds = 14;
+inline constexpr int kLossKinds = 15;
 
 // The loss, or its derivative by these operands.
 enum class LossOrder : uint8_t { kValue, kX, kT, kP, kXX, kXT, kTT, kXP, kTP, kPP };

@@ -235,6 +235,23 @@ OFL_LOSS_FUNCTION C MarginRanking(LossOrder order, const LossOperands<C>& o) {
   }
 }
 
+template <class C>
+OFL_LOSS_FUNCTION C PreluWeight(LossOrder order, const LossOperands<C>& o) {
+  if (o.x > 0) return 0;
+  switch (order) {
+    case LossOrder::kValue:
+      return o.t * o.x;
+    case LossOrder::kX:
+      return o.t;
+    case LossOrder::kT:
+      return o.x;
+    case LossOrder::kXT:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
 }  // namespace loss
 
 template <LossKind kKind, class C>
@@ -267,9 +284,11 @@ OFL_LOSS_FUNCTION C LossTerm(LossOrder order, const LossOperands<C>& o) {
     return loss::SoftMargin(order, o);
   } else if constexpr (kKind == LossKind::kHingeEmbedding) {
     return loss::HingeEmbedding(order, o);
-  } else {
-    static_assert(kKind == LossKind::kMarginRanking, "a loss without a formula");
+  } else if constexpr (kKind == LossKind::kMarginRanking) {
     return loss::MarginRanking(order, o);
+  } else {
+    static_assert(kKind == LossKind::kPreluWeight, "a loss without a formula");
+    return loss::PreluWeight(order, o);
   }
 }
 

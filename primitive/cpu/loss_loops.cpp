@@ -79,6 +79,17 @@ struct SoftMargin {
   }
 };
 
+struct PreluWeight {
+  template <class D, class V>
+  static HWY_INLINE V Value(D d, V x, V t, V) {
+    return hn::IfThenZeroElse(hn::Gt(x, hn::Zero(d)), hn::Mul(t, x));
+  }
+  template <class D, class V>
+  static HWY_INLINE V Slope(D d, V x, V t, V) {
+    return hn::IfThenZeroElse(hn::Gt(x, hn::Zero(d)), t);
+  }
+};
+
 template <class F, bool kSlope, class C>
 void Loop(const LossChunk<C>& c, LossOrder, C* out) {
   const hn::ScalableTag<C> d;
@@ -158,6 +169,9 @@ LossLoop<C> Find(LossKind kind, LossOrder order) {
   }
   if (kind == LossKind::kSoftMargin) {
     return slope ? &Loop<SoftMargin, true, C> : &Loop<SoftMargin, false, C>;
+  }
+  if (kind == LossKind::kPreluWeight) {
+    return slope ? &Loop<PreluWeight, true, C> : &Loop<PreluWeight, false, C>;
   }
   return nullptr;
 }

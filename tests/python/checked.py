@@ -26,6 +26,7 @@ LOSSES = [
     (X, SIGNS, None, "soft_margin", 0.0, 0.0),
     (X, SIGNS, None, "hinge_embedding", 0.8, 0.0),
     (X, DISTINCT, SIGNS, "margin_ranking", 0.3, 0.0),
+    (DISTINCT, X, None, "prelu_weight", 0.0, 0.0),
 ]
 
 
