@@ -126,7 +126,8 @@ def test_around_batches(name, device):
 
 
 # On CUDA columns whose tiles and turns of eight places are all whole have a kernel of their own.
-@pytest.mark.parametrize("name", ["sum", "amax", "std", "count_nonzero", "any", "all", "norm 3"])
+@pytest.mark.parametrize("name", ["sum", "amax", "std", "count_nonzero", "any", "all", "norm 3",
+                                  "logsumexp", "nansum"])  # fmt: skip
 def test_whole_columns(name, device):
     for places in (8, 64, 72, 1024):
         for columns in (128, 256):
@@ -135,6 +136,18 @@ def test_whole_columns(name, device):
                     check(name, made((places, columns), dtype, device), (0,))
     for shape in ((64, 3, 256), (8, 2, 16, 128), (96, 5, 64, 64)):
         check(name, made(shape, "float16", device), (0, 2) if len(shape) == 4 else (0,))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32"])
+def test_places_down_whole_columns(dtype, device):
+    """The first of those that are alike, whichever thread has it."""
+    for places in (8, 64, 72, 1024):
+        for columns in (64, 128, 256):
+            x = np.random.default_rng(places).integers(-4, 5, (places, columns))
+            x[:, 3], x[places - 1, 4] = 2, 9
+            given = tensor(x, dtype, device)
+            np.testing.assert_array_equal(host(flow.argmax(given, 0)), x.argmax(0))
+            np.testing.assert_array_equal(host(flow.argmin(given, 0)), x.argmin(0))
 
 
 # Rows whose packs and batches are all whole have one too: results of lanes of a warp, of a block
@@ -182,12 +195,14 @@ def test_truths_in_any_place(dtype, device):
 
 # Columns of 16-bit floats go by differences of pairs: their mean is far from 0, they are constant,
 # near the largest number, or hold an infinity or NaN.
+# On CUDA, of whole columns, states are merged several at once, and of 64 columns in two steps.
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
 @pytest.mark.parametrize("rows", [1, 5, 8, 64, 1000, 1024])
-def test_spreads_down_columns(rows, dtype, device):
+@pytest.mark.parametrize("columns", [64, 256])
+def test_spreads_down_columns(columns, rows, dtype, device):
     rng = np.random.default_rng(rows)
     largest = {"float16": 65504, "bfloat16": 3.38e38, "float32": 3.4e38}[dtype]
-    x = rng.standard_normal((rows, 256))
+    x = rng.standard_normal((rows, columns))
     x[:, 1] = 1000 + 8 * rng.integers(0, 4, rows)
     x[:, 2] = 17.25
     x[:, 3] = largest
@@ -219,6 +234,29 @@ def test_spreads_down_columns(rows, dtype, device):
     assert var[2] == var[3] == 0
     again = host(flow.var(given, 0, unbiased=False))
     np.testing.assert_array_equal(again, host(flow.var(given, 0, unbiased=False)))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("rows", [1, 8, 64, 1000, 1024])
+@pytest.mark.parametrize("columns", [64, 256])
+def test_logsumexp_down_columns(columns, rows, dtype, device):
+    """Beside infinities, NaN, and elements far above all others."""
+    x = np.random.default_rng(rows).standard_normal((rows, columns))
+    x[:, 1] = x[: rows // 2, 2] = x[rows - 1, 3] = -math.inf
+    x[rows - 1, 4] = x[0, 5] = math.inf
+    x[rows // 2, 6] = math.nan
+    x[rows - 1, 7], x[0, 8] = 20000, 20000
+    x[:, 9] = -20000
+    x[0, 10], x[rows - 1, 10] = math.inf, -math.inf
+    x[:, 11] = 12 * (np.arange(rows) % 16)
+    given = tensor(x, dtype, device)
+    values = host(given).astype(np.float64)
+    top = values.max(0)
+    shift = np.where(np.isfinite(top), top, 0)
+    with np.errstate(divide="ignore", over="ignore"):
+        expected = shift + np.log(np.exp(values - shift).sum(0))
+    got = host(flow.logsumexp(given, 0)).astype(np.float64)
+    np.testing.assert_allclose(got, expected, rtol=max(RTOL[dtype], 2e-6), atol=1e-6)
 
 
 # So few results that blocks take chunks of them; of few columns so many that they merge in groups.

@@ -133,6 +133,7 @@ struct ExtremesReducer {
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
+  static constexpr bool kMergesSeveral = false;
   ReduceKind op;
   bool sizes;
 
@@ -218,6 +219,7 @@ struct PlaceReducer {
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
+  static constexpr bool kMergesSeveral = false;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;
 

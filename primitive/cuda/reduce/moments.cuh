@@ -29,6 +29,7 @@ struct LogSumExpReducer {
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
+  static constexpr bool kMergesSeveral = true;
   static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
@@ -91,6 +92,18 @@ struct LogSumExpReducer {
     const A scale = ExpOfTerm(Shift(a_stays ? b.point : a.point) - shift);
     return {point, stays + (moves == A(0) ? A(0) : moves * scale)};
   }
+  // Beside the largest point, so that no exponential waits for another.
+  template <int K>
+  __device__ __forceinline__ State MergeSeveral(const State& first, const State (&next)[K]) const {
+    A point = first.point;
+#pragma unroll
+    for (const State& s : next) point = Further<true>(point, s.point);
+    const A shift = Shift(point);
+    A sum = Moved(first, shift);
+#pragma unroll
+    for (const State& s : next) sum += Moved(s, shift);
+    return {point, sum};
+  }
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
@@ -116,6 +129,9 @@ struct LogSumExpReducer {
   };
   __device__ __forceinline__ static A Shift(A point) {
     return fabs(point) == Infinity<A>() ? A(0) : point;
+  }
+  __device__ __forceinline__ static A Moved(const State& s, A shift) {
+    return s.sum == A(0) ? A(0) : s.sum * ExpOfTerm(Shift(s.point) - shift);
   }
   // Moves the point to v where v lies above it.
   __device__ __forceinline__ static void MoveTo(Gathered& s, A v) {

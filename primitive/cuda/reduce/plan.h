@@ -42,6 +42,7 @@ struct ReducePolicy {
   static constexpr int kFullThreads = 960;   // the same: a lane takes as much as there is,
   static constexpr int kLineLanes = 8;       // but lanes of a line of memory stay together
   static constexpr int kMinPlaces = 64;      // of columns worth a chunk
+  static constexpr int kFewWays = 8;         // whose states one thread merges
   static constexpr int kMostMerges = 32;     // of a thread, for a tile of columns without groups
 };
 

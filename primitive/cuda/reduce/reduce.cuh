@@ -24,6 +24,9 @@
 //   void AddPlaces(Columns&, const Pack<In, N> (&)[K], int64_t place, int64_t seen) const;
 //   State ConcludeColumn(const Columns&, int column, const ReduceWay&) const;
 //   State Merge(const State& earlier, const State& later) const;
+//   static constexpr bool kMergesSeveral;  // whether there is a merge of several in less than so
+//                                          // many steps; some may be Identity()
+//   template <int K> State MergeSeveral(const State& first, const State (&next)[K]) const;
 //   // The result at y, of the slice whose elements lie at steps of each other.
 //   void Finish(const State&, const ReduceOutputs&, int64_t y, const In* slice,
 //               int64_t step) const;

@@ -40,28 +40,49 @@ bool IsWhole(const ReducePlan& p, WholeColumns* to) {
 }
 
 // The merge of `count` > 0 states at distances of each other, in their order. As many as there
-// mostly are, of ways or chunks, are asked for before one is merged; they move up, because a copy
-// of the merge for each of them would be more code to wait for.
+// mostly are, of ways or chunks, are asked for before one is merged.
 template <class R, class State>
 __device__ __forceinline__ State MergeAll(const R& r, const State* of, int64_t distance,
                                           int count) {
-  constexpr int kAhead = sizeof(State) > 8 ? 7 : 9;
+  constexpr int kAhead = sizeof(State) > 8 ? 7 : 8;
   State state = *of;
 #pragma unroll 1
   for (int k = 1; k < count; k += kAhead) {
     State next[kAhead];
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) {
-      if (k + j < count) next[j] = of[(k + j) * distance];
+      next[j] = k + j < count ? of[(k + j) * distance] : r.Identity();
     }
-#pragma unroll 1
-    for (int left = min(count - k, kAhead); left > 0; --left) {
-      state = r.Merge(state, next[0]);
+    if constexpr (R::kMergesSeveral) {
+      state = r.MergeSeveral(state, next);
+    } else {
 #pragma unroll
-      for (int j = 0; j + 1 < kAhead; ++j) next[j] = next[j + 1];
+      for (const State& each : next) state = r.Merge(state, each);
     }
   }
   return state;
+}
+
+// Of N columns from `from` on the places that are one way's.
+template <int N, class In, class R>
+__device__ __forceinline__ void GatherWhole(const R& r, const WholeColumns& p, const In* from,
+                                            const ReduceWay& places,
+                                            ColumnsOf<R, In, N>& gathered) {
+  constexpr int kPlaces = ReducePolicy::kPlaces;
+  int seen = 0;
+#pragma unroll 1
+  for (int k = static_cast<int>(places.first); k < p.units;
+       k += static_cast<int>(places.step), seen += kPlaces) {
+    const In* at = from + k * p.inner_x;
+    if (p.inner < p.units) {
+      const int far = k / p.inner;
+      at = from + far * p.outer_x + (k - far * p.inner) * p.inner_x;
+    }
+    Pack<In, N> packs[kPlaces];
+#pragma unroll
+    for (int j = 0; j < kPlaces; ++j) packs[j] = LoadWhole<N>(at + j * p.inner_x);
+    r.AddPlaces(gathered, packs, k, seen);
+  }
 }
 
 template <int N, class In, class R>
@@ -82,32 +103,26 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kColumnsResident)
   const In* from = slice + lane * N;
   const ReduceWay places{(chunk * ways + way) * kPlaces, p.chunks * ways * kPlaces};
   ColumnsOf<R, In, N> gathered = r.template BeginColumns<In, N>();
-  int seen = 0;
-#pragma unroll 1
-  for (int k = static_cast<int>(places.first); k < p.units;
-       k += static_cast<int>(places.step), seen += kPlaces) {
-    const In* at = from + k * p.inner_x;
-    if (p.inner < p.units) {
-      const int far = k / p.inner;
-      at = from + far * p.outer_x + (k - far * p.inner) * p.inner_x;
-    }
-    Pack<In, N> packs[kPlaces];
-#pragma unroll
-    for (int j = 0; j < kPlaces; ++j) packs[j] = LoadWhole<N>(at + j * p.inner_x);
-    r.AddPlaces(gathered, packs, k, seen);
-  }
+  GatherWhole<N>(r, p, from, places, gathered);
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     slots[way * columns + i * lanes + lane] = r.ConcludeColumn(gathered, i, places);
   }
   __syncthreads();
 
-  // Of each column the ways are merged, and by the last block the chunks. Neighbouring threads take
-  // neighbouring states.
+  // Of each column the ways are merged, many of them by several threads first, and by the last block
+  // the chunks. Neighbouring threads take neighbouring states.
   State* states = chunks.states + (int64_t{outer} * p.across + across) * columns + rank;
   const State* of = slots + rank;
   int count = ways;
   int64_t distance = columns;
+  if (ways > ReducePolicy::kFewWays && columns < kThreads) {
+    count = kThreads / columns;
+    const State part = MergeAll(r, of, kThreads, ways / count);
+    __syncthreads();
+    slots[rank] = part;
+    __syncthreads();
+  }
 #pragma unroll 1
   for (int level = p.chunks > 1 ? 0 : 1;; ++level) {
     if (rank < columns) {

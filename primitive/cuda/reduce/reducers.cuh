@@ -34,6 +34,7 @@ struct PartsReducer {
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
+  static constexpr bool kMergesSeveral = false;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
   template <class In, int N>

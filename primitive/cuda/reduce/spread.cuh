@@ -39,6 +39,7 @@ struct SpreadReducer {
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = kShort ? 4 : 5;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
+  static constexpr bool kMergesSeveral = true;
   double correction;
   bool root;
 
@@ -109,6 +110,27 @@ struct SpreadReducer {
     const A b_offset = (b.center - a.center) + b.offset, d = b_offset - a.offset;
     return {n, a.center, a.offset * (A(1) - share) + b_offset * share,
             a.squares + b.squares + d * d * a.n * share};
+  }
+  // The mean of all, and the squares about it: one division.
+  template <int K>
+  __device__ __forceinline__ State MergeSeveral(const State& first, const State (&next)[K]) const {
+    A n = first.n, offsets[K];
+#pragma unroll
+    for (const State& s : next) n += s.n;
+    const A per = n > A(0) ? FastQuotient(A(1), n) : A(0);
+    A mean = first.n * per * first.offset;
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      offsets[k] = (next[k].center - first.center) + next[k].offset;
+      mean += next[k].n * per * offsets[k];
+    }
+    A d = first.offset - mean, squares = first.squares + first.n * d * d;
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      d = offsets[k] - mean;
+      squares += next[k].squares + next[k].n * d * d;
+    }
+    return {n, first.center, mean, squares};
   }
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
