@@ -72,5 +72,13 @@ TEST(MatmulPartsTest, SquarePartsWhereThereAreManyThreads) {
   EXPECT_EQ(p.cols, 1024);
 }
 
+// Of two cuts that cost the same, that by whose parts no two threads write to one line.
+TEST(MatmulPartsTest, WholeRowsWhereRowsAndColumnsCostTheSame) {
+  const MatmulParts parts(1000, 1000, 16, 2);
+  EXPECT_EQ(parts.count(), 2);
+  EXPECT_EQ(parts[0].cols, 1000);
+  EXPECT_EQ(parts[1].row, 512);
+}
+
 }  // namespace
 }  // namespace oneflow_lite
