@@ -96,10 +96,12 @@ void PartProduct(const MatmulShape& s, const C* a, int64_t lda, const C* b, int6
        std::max(ldc, s.n));
 }
 
-// One product on all threads.
+// One product on all threads. A thread calls start(part) before its part, and finish(part) after
+// it: what another core wrote is dear to read.
 template <class C>
 void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t ldb, bool adds,
-             C* c, int64_t ldc) {
+             C* c, int64_t ldc, absl::FunctionRef<void(const MatmulPart&)> start,
+             absl::FunctionRef<void(const MatmulPart&)> finish) {
   const MatmulParts parts(s.m, s.n, s.k, InSerialRegion() ? 1 : NumThreads());
   ParallelProducts(parts.count(), 1, [&](int64_t begin, int64_t end) {
     if (s.m * s.n * s.k > kTinyProduct) SetBlasThreads(1);
@@ -107,9 +109,11 @@ void Product(const MatmulShape& s, const C* a, int64_t lda, const C* b, int64_t 
       const MatmulPart part = parts[i];
       MatmulShape piece = s;
       piece.m = part.rows, piece.n = part.cols;
+      start(part);
       PartProduct(piece, a + part.row * (s.transpose_a ? 1 : lda), lda,
                   b + part.col * (s.transpose_b ? ldb : 1), ldb, adds,
                   c + part.row * ldc + part.col, ldc);
+      finish(part);
     }
   });
 }
@@ -281,10 +285,11 @@ class CpuMatmul final : public Matmul {
 
   template <class C>
   static void LaunchBatch(const MatmulShape& s, const C* a, const C* b, C* c) {
+    const auto nothing = [](const MatmulPart&) {};
     const auto products = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         Product(s, a + i * s.batch_stride_a, s.lda, b + i * s.batch_stride_b, s.ldb, s.accumulate,
-                c + i * s.m * s.c_stride(), s.c_stride());
+                c + i * s.m * s.c_stride(), s.c_stride(), nothing, nothing);
       }
     };
     const int64_t work = s.m * s.n * s.k;
@@ -312,45 +317,63 @@ class CpuMatmul final : public Matmul {
     });
   }
 
-  // What the product is added to: the bias in every row, or c.
-  void WidenStart(const MatmulShape& s, const char* bias, const char* c, float* wide_c) const {
-    if (!bias) return Widen(c, {s.m, s.n}, s.c_stride(), wide_c);
-    widen_(s.n, bias, wide_c);
-    ParallelFor(s.m - 1, std::max<int64_t>(1, 32768 / s.n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin + 1; r <= end; ++r) std::copy_n(wide_c, s.n, wide_c + r * s.n);
-    });
+  // What a part of the product is added to: the bias in every row, or c.
+  void WidenPart(const MatmulShape& s, const MatmulPart& p, const char* bias, const char* c,
+                 float* wide_c) const {
+    float* first = wide_c + p.row * s.n + p.col;
+    if (bias) widen_(p.cols, bias + p.col * item_, first);
+    for (int64_t r = bias ? 1 : 0; r < p.rows; ++r) {
+      if (bias) {
+        std::copy_n(first, p.cols, first + r * s.n);
+      } else {
+        widen_(p.cols, c + ((p.row + r) * s.c_stride() + p.col) * item_, first + r * s.n);
+      }
+    }
   }
 
-  void Narrow(const MatmulShape& s, const float* wide, char* out) const {
-    if (s.c_stride() == s.n) {
-      return ParallelFor(s.m * s.n, 32768, [&](int64_t begin, int64_t end) {
-        narrow_(end - begin, wide + begin, out + begin * item_);
-      });
+  void NarrowPart(const MatmulShape& s, const MatmulPart& p, const float* wide_c, char* c) const {
+    const bool whole = p.cols == s.n && s.c_stride() == s.n;
+    const int64_t rows = whole ? 1 : p.rows, cols = whole ? p.rows * p.cols : p.cols;
+    for (int64_t r = p.row; r < p.row + rows; ++r) {
+      narrow_(cols, wide_c + r * s.n + p.col, c + (r * s.c_stride() + p.col) * item_);
     }
-    ParallelFor(s.m, std::max<int64_t>(1, 32768 / s.n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        narrow_(s.n, wide + r * s.n, out + r * s.c_stride() * item_);
-      }
-    });
   }
 
   void LaunchWidened(const MatmulShape& s, const char* a, const char* b, const char* bias, char* c,
                      float* workspace) const {
+    constexpr int64_t kOnStack = 4096;  // floats, as much as a thread has for small products
+    const int64_t work = s.m * s.n * s.k;
+    if (s.batch == 1 || s.m * s.k + s.k * s.n + s.m * s.n > kOnStack) {
+      return WidenedProducts(s, 0, s.batch, a, b, bias, c, workspace);
+    }
+    const int64_t grain = std::max<int64_t>(1, kSmallProduct / 8 / work);
+    ParallelProducts(s.batch, grain, [&](int64_t begin, int64_t end) {
+      alignas(64) float wide[kOnStack];
+      WidenedProducts(s, begin, end, a, b, bias, c, wide);
+    });
+  }
+
+  // Those of a batch from `begin` to `end`.
+  void WidenedProducts(const MatmulShape& s, int64_t begin, int64_t end, const char* a,
+                       const char* b, const char* bias, char* c, float* workspace) const {
     float* wide_a = workspace;
     float* wide_b = wide_a + s.m * s.k;
     float* wide_c = wide_b + s.k * s.n;
-    for (int64_t i = 0; i < s.batch; ++i) {
-      if (i == 0 || s.batch_stride_a != 0) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (i == begin || s.batch_stride_a != 0) {
         Widen(a + i * s.batch_stride_a * item_, StoredA(s), s.lda, wide_a);
       }
-      if (i == 0 || s.batch_stride_b != 0) {
+      if (i == begin || s.batch_stride_b != 0) {
         Widen(b + i * s.batch_stride_b * item_, StoredB(s), s.ldb, wide_b);
       }
       char* out = c + i * s.m * s.c_stride() * item_;
       const bool adds = bias || s.accumulate;
-      if (adds) WidenStart(s, bias, out, wide_c);
-      Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c, s.n);
-      Narrow(s, wide_c, out);
+      const auto start = [&](const MatmulPart& p) {
+        if (adds) WidenPart(s, p, bias, out, wide_c);
+      };
+      const auto finish = [&](const MatmulPart& p) { NarrowPart(s, p, wide_c, out); };
+      Product(s, wide_a, StoredA(s).cols, wide_b, StoredB(s).cols, adds, wide_c, s.n, start,
+              finish);
     }
   }
 
