@@ -9,7 +9,8 @@
 #
 # A C++ install without Python: cmake --install <build> --prefix <prefix> --component cpp
 # The C library of the row kernels, liboneflow_lite_rows.so and ofl_rows.h, is the component rows: a
-# wheel does without, since it holds the same kernels as liboneflow_lite_cuda.so.
+# wheel does without, since it holds the same kernels as liboneflow_lite_cuda.so. So it does without
+# the component onednn, whose oneDNN has 40 MB and must share OpenMP with this library.
 include(CMakePackageConfigHelpers)
 set(config_dir lib/cmake/oneflow_lite)
 
@@ -46,6 +47,9 @@ if(TARGET oneflow_lite_cuda)
 endif()
 if(TARGET oneflow_lite_gloo)
   install(TARGETS oneflow_lite_gloo LIBRARY DESTINATION lib COMPONENT cpp)
+endif()
+if(TARGET oneflow_lite_onednn)
+  install(TARGETS oneflow_lite_onednn LIBRARY DESTINATION lib COMPONENT onednn)
 endif()
 if(TARGET oneflow_lite_rows)
   install(TARGETS oneflow_lite_rows EXPORT rowsTargets LIBRARY DESTINATION lib COMPONENT rows)

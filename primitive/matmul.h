@@ -19,6 +19,7 @@ struct MatmulShape {
   bool accumulate = false;  // the product is added to c
 
   int64_t c_stride() const { return ldc > 0 ? ldc : n; }
+  bool operator==(const MatmulShape&) const = default;
 };
 
 class Matmul {

@@ -15,8 +15,9 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 packages=(cmake ninja-build pkg-config libabsl-dev libhwy-dev libopenblas-openmp-dev
           libgtest-dev libgmock-dev libbenchmark-dev)
-# ccache makes the second build quick, libgloo-dev makes collectives on the CPU.
-optional=(ccache libgloo-dev)
+# ccache makes the second build quick, libgloo-dev makes collectives on the CPU, libdnnl-dev makes
+# products of bfloat16 there quick.
+optional=(ccache libgloo-dev libdnnl-dev)
 
 fail() {
   printf 'setup: %s\n' "$@" >&2
@@ -32,10 +33,18 @@ include=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 [ -e "$include/Python.h" ] || packages+=(python3-dev)
 "$python" -c 'import ensurepip, venv' 2> /dev/null || packages+=(python3-venv)
 
+# Of `optional`, what this system's package index has, into `wanted`.
+choose_optional() {
+  wanted=()
+  for package in "${optional[@]}"; do
+    if apt-cache show "$package" > /dev/null 2>&1; then wanted+=("$package"); fi
+  done
+}
+
 installed() { dpkg-query -W -f '${Status}' "$1" 2> /dev/null | grep -q '^install ok installed$'; }
 
 install_debian_packages() {
-  local missing=() root=()
+  local missing=() root=() wanted
   for package in "${packages[@]}"; do
     installed "$package" || missing+=("$package")
   done
@@ -51,13 +60,14 @@ install_debian_packages() {
   fi
   echo "== installing ${missing[*]}"
   "${root[@]}" apt-get update -q
+  choose_optional
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -q --no-install-recommends "${missing[@]}" "${optional[@]}"
+    apt-get install -y -q --no-install-recommends "${missing[@]}" "${wanted[@]}"
 }
 
 # A build does without these, and says so; they are asked for once.
 install_optional_packages() {
-  local missing=() root=() stamp=.venv/oneflow_lite-optional
+  local missing=() root=() wanted stamp=.venv/oneflow_lite-optional
   for package in "${optional[@]}"; do
     installed "$package" || missing+=("$package")
   done
@@ -68,8 +78,9 @@ install_optional_packages() {
     root=(sudo)
   fi
   echo "== installing ${missing[*]}"
-  { "${root[@]}" apt-get update -q && "${root[@]}" env DEBIAN_FRONTEND=noninteractive \
-    apt-get install -y -q --no-install-recommends "${missing[@]}"; } > /dev/null ||
+  { "${root[@]}" apt-get update -q && choose_optional && "${root[@]}" env \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${wanted[@]}"; } \
+    > /dev/null ||
     echo "setup: ${missing[*]} could not be installed; the build does without"
 }
 

@@ -160,6 +160,8 @@ BlasUse::BlasUse() {
 
 BlasUse::~BlasUse() { AddUsers(-1); }
 
+void WatchEndOfProcess() { std::atexit(&End); }
+
 Status BlasUse::status() const {
   if (has_buffer_) return OkStatus();
   return Error(ErrorKind::kOutOfMemory, "out of memory: the BLAS needs ", kBuffer,

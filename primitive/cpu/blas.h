@@ -33,6 +33,10 @@ class BlasUse {
   bool has_buffer_ = true;
 };
 
+// To be called once by who opens another library that multiplies within a BlasUse: the process's
+// end waits for those inside before that library's own end.
+void WatchEndOfProcess();
+
 // Gives the BLAS so many threads in the calls of this thread: one within ParallelFor and in forked
 // children, and fewer where the system has no room for their stacks and buffers. It keeps the
 // number per calling thread (an OpenMP setting, which the end of a parallel region takes back), so

@@ -2,7 +2,8 @@
 //
 // Matrix products through OpenBLAS (its OpenMP flavour, which shares our threads). A product is cut
 // into a rectangle of results for each thread, and the BLAS works on each with one thread. The
-// 16-bit floats are widened into the workspace and the product is rounded once.
+// 16-bit floats are widened into the workspace and the product is rounded once, unless the CPU has
+// instructions for products of bfloat16.
 #include "primitive/matmul.h"
 
 #include <cblas.h>
@@ -12,6 +13,7 @@
 #include <limits>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/bfloat16_product.h"
 #include "primitive/cpu/blas.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/gemv.h"
@@ -167,7 +169,7 @@ class CpuMatmul final : public Matmul {
     if (IsVectorProduct(s)) {
       return static_cast<size_t>(s.k + s.m * s.n) * SizeOf(ComputeType(dtype_));
     }
-    if (!widen_) return 0;
+    if (!widen_ || TakesInstructions(s)) return 0;
     return static_cast<size_t>(s.m * s.k + s.k * s.n + s.m * s.n) * sizeof(float);
   }
 
@@ -204,7 +206,9 @@ class CpuMatmul final : public Matmul {
     }
     const BlasUse use;
     OFL_RETURN_IF_ERROR(use.status());
-    if (widen_) {
+    if (TakesInstructions(s)) {
+      return MultiplyBfloat16(s, a, b, s.add_bias ? bias : nullptr, c);
+    } else if (widen_) {
       LaunchWidened(s, static_cast<const char*>(a), static_cast<const char*>(b),
                     s.add_bias ? static_cast<const char*>(bias) : nullptr, static_cast<char*>(c),
                     static_cast<float*>(workspace));
@@ -219,6 +223,10 @@ class CpuMatmul final : public Matmul {
   }
 
  private:
+  bool TakesInstructions(const MatmulShape& s) const {
+    return dtype_ == DType::kBFloat16 && TakesBfloat16Product(s);
+  }
+
   // n elements `stride` apart into n of the compute type, or the other way.
   void Gather(int64_t n, const char* from, int64_t stride, char* to) const {
     const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
