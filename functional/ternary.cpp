@@ -282,8 +282,11 @@ StatusOr<Tensor> XLogYSlopeA(const Tensor& g, const Tensor& a, const Tensor& b, 
 StatusOr<Tensor> XLogYSlopeB(const Tensor& g, const Tensor& a, const Tensor& b, Scalar value) {
   return ScaledSlopeOf<"xlogy_slope_b">(g, a, b, value);
 }
-StatusOr<Tensor> ClampPart(const Tensor& x, const Tensor& min, const Tensor& max, int64_t part) {
-  return Call(ScaledOpOfThree<"clamp_part">(), {x, min, max}, {Scalar(part)});
+StatusOr<Tensor> ClampInside(const Tensor& x, const Tensor& min, const Tensor& max) {
+  return Call(OpOfThree<"clamp_inside">(), {x, min, max});
+}
+StatusOr<Tensor> ClampShare(const Tensor& x, const Tensor& min, const Tensor& max, int64_t which) {
+  return Call(ScaledOpOfThree<"clamp_share">(), {x, min, max}, {Scalar(which)});
 }
 
 OFL_REGISTER_FUNCTION("lerp(Operand input, Operand end, Operand weight) -> Tensor", Lerp, kMethod,

@@ -20,8 +20,9 @@ OFL_API StatusOr<Tensor> AddCMul(const Operand& x, const Operand& a, const Opera
 // x + value a / b; integers are cast to float32.
 OFL_API StatusOr<Tensor> AddCDiv(const Operand& x, const Operand& a, const Operand& b,
                                  Scalar value = 1);
-// x, not below `min` and not above `max`, where they are given; NaN stays. At a bound the gradient
-// is x's. A number that the dtype does not hold is its nearest end. ValueError for neither.
+// x, not below `min` and not above `max`, where they are given; NaN stays. At a bound that is a
+// number the gradient is 0, at one that is a tensor x shares it. A number that the dtype does not
+// hold is its nearest end. ValueError for neither.
 OFL_API StatusOr<Tensor> Clamp(const Tensor& x, const std::optional<Operand>& min,
                                const std::optional<Operand>& max = {});
 OFL_API StatusOr<Tensor> ClampMin(const Tensor& x, const Operand& min);
@@ -70,10 +71,12 @@ OFL_API StatusOr<Tensor> XLogYSlopeA(const Tensor& g, const Tensor& a, const Ten
                                      Scalar value);
 OFL_API StatusOr<Tensor> XLogYSlopeB(const Tensor& g, const Tensor& a, const Tensor& b,
                                      Scalar value);
-// Where x is strictly between the bounds (part 0), where clamp gives the lower bound (1) or the
-// upper one (2), which bounds in the wrong order leave, and where it gives neither (3): x is
-// between them or equal to one, or there is a NaN. Infinite bounds stand for none.
-OFL_API StatusOr<Tensor> ClampPart(const Tensor& x, const Tensor& min, const Tensor& max,
-                                   int64_t part);
+// Whether x is strictly between the bounds; infinite ones stand for none.
+OFL_API StatusOr<Tensor> ClampInside(const Tensor& x, const Tensor& min, const Tensor& max);
+// The share of clamp's gradient that x (which = 0), min (1) or max (2) has: 1 for what clamp gives,
+// max where the bounds are in the wrong order; a half each for x and the bound that it equals, all
+// for x where the bounds are equal, too, or beside NaN.
+OFL_API StatusOr<Tensor> ClampShare(const Tensor& x, const Tensor& min, const Tensor& max,
+                                    int64_t which);
 
 }  // namespace oneflow_lite::functional

@@ -131,6 +131,7 @@ StatusOr<std::shared_ptr<const Gradient>> GradientOnce(const std::string& text,
   }
   key += '\xff';
   for (const int j : wanted.given) key += static_cast<char>(j);
+  key += absl::StrCat("\xff", wanted.numbers);
   {
     const std::lock_guard lock(*mutex);
     if (const auto found = made->find(key); found != made->end()) return found->second;
@@ -152,6 +153,7 @@ SavePlan Saved(const Attrs& attrs, Needs needs) {
   }
   wanted.dtypes.assign(wanted.wanted.size(), DType::kBool);
   for (size_t j = 0; j < (*e)->outputs().size(); ++j) wanted.given.push_back(static_cast<int>(j));
+  wanted.numbers = static_cast<uint64_t>(attrs.get<int64_t>(1));
   const auto gradient = GradientOnce(text, wanted);
   if (!gradient.ok()) return plan;
   for (const int i : (*gradient)->inputs) plan.inputs |= Bit(i);
@@ -165,6 +167,9 @@ Status BackwardOfFew(GradContext& c, absl::Span<const int> few, const std::vecto
   for (const int i : few) {
     const bool whole = c.spec(i).shape == shape;
     wanted.dtypes.push_back(whole ? c.spec(i).dtype : DType::kBool);
+  }
+  for (int i = 0; i < c.num_inputs(); ++i) {  // as clamp sees them; which are saved is the same
+    if (c.spec(i).shape.ndim() == 0 && !c.needs(i)) wanted.numbers |= Bit(i);
   }
   OFL_ASSIGN_OR_RETURN(const auto gradient, GradientOnce(c.attr<std::string>(0), wanted));
   TensorList tensors;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <string>
 
+#include "functional/binary.h"
 #include "functional/binary_math.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
@@ -59,11 +60,13 @@ StatusOr<Tensor> MulDivGradientC(C c) {
   OFL_ASSIGN_OR_RETURN(Tensor product, MulDiv(c.grad(0), c.input(0), c.input(2), NegativeOf(c)));
   return MulDiv(product, c.input(1), c.input(2));
 }
-// The gradient where a part is, else 0.
-StatusOr<Tensor> InPart(C c, int64_t part) {
-  OFL_ASSIGN_OR_RETURN(Tensor chosen,
-                       functional::ClampPart(c.input(0), c.input(1), c.input(2), part));
-  return functional::Where(chosen, c.grad(0), Scalar(0));
+// An operand's share of the gradient, which is 0, a half or 1.
+StatusOr<Tensor> ShareOfClamp(C c, int64_t which) {
+  OFL_ASSIGN_OR_RETURN(const Tensor share,
+                       functional::ClampShare(c.input(0), c.input(1), c.input(2), which));
+  OFL_ASSIGN_OR_RETURN(const Tensor half,
+                       functional::ToTensor("clamp", Scalar(0.5), ComputeType(share.dtype())));
+  return functional::MaximumSlope(c.grad(0), share, half);
 }
 bool IsNumber(C c, int i) { return c.spec(i).shape.ndim() == 0 && !c.needs(i); }
 // Whether a bound is an infinite number, which stands for none.
@@ -74,21 +77,25 @@ bool IsNone(C c, int i) {
     return std::isinf(static_cast<std::conditional_t<sizeof(T) == 2, float, T>>(*bound.data<T>()));
   });
 }
-// Between two numbers the slope at either is 0, and x shares it with the only bound that is a
-// tensor, as in PyTorch. Where one of two bounds is a tensor, x has it alone at both. A tensor of
-// one number and no gradient counts as a number.
+// Between two numbers the slope at either is 0. Where a bound is a tensor, x shares it with the
+// bound that it equals, and has it alone where both bounds are that value, as in PyTorch. A tensor
+// of one number and no gradient counts as a number.
 StatusOr<Tensor> ClampGradientX(C c) {
-  if (IsNumber(c, 1) && IsNumber(c, 2)) return InPart(c, 0);
+  if (IsNumber(c, 1) && IsNumber(c, 2)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor inside,
+                         functional::ClampInside(c.input(0), c.input(1), c.input(2)));
+    return functional::Where(inside, c.grad(0), Scalar(0));
+  }
   if (IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), c.input(0), c.input(1));
   if (IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), c.input(0), c.input(2));
-  return InPart(c, 3);
+  return ShareOfClamp(c, 0);
 }
 template <int kBound>
 StatusOr<Tensor> ClampGradientBound(C c) {
   const Tensor &x = c.input(0), &bound = c.input(kBound);
   if (kBound == 1 && IsNone(c, 2)) return functional::MaximumSlope(c.grad(0), bound, x);
   if (kBound == 2 && IsNone(c, 1)) return functional::MinimumSlope(c.grad(0), bound, x);
-  return InPart(c, kBound);
+  return ShareOfClamp(c, kBound);
 }
 
 // Second order: u = grad g, and kSlope(u, a, b) is what the slope is of u instead of g.
@@ -198,9 +205,10 @@ constexpr TernaryEntry kTernaryEntries[] = {
      {[](C c) { return MulDiv(c.grad(0), c.input(1), c.input(2), Scalar(ValueOf(c))); },
       [](C c) { return MulDiv(c.grad(0), c.input(0), c.input(2), Scalar(ValueOf(c))); },
       MulDivGradientC}},
-    {"clamp_part", "Where clamp gives a, b or c; functional/ternary.h has the parts.",
-     kNumericSet, true, true,
-     {0, 0, 0}, {nullptr, nullptr, nullptr}},
+    {"clamp_inside", "Whether a is strictly between b and c; infinite bounds stand for none.",
+     kFloatingSet, true, false, {0, 0, 0}, {nullptr, nullptr, nullptr}},
+    {"clamp_share", "The share of clamp's gradient that a (value 0), b (1) or c (2) has.",
+     kFloatingSet, false, true, {0, 0, 0}, {nullptr, nullptr, nullptr}},
     {"pow_slope_a", "a times the slope of b^c by b; 0 where c is 0.", kFloatingSet, false, false,
      {kB | kC, kA | kB | kC, kA | kB | kC},
      {Linear<functional::PowSlopeA>, PowSlopeAByA, PowSlopeMixed}},

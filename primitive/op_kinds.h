@@ -158,16 +158,15 @@ constexpr bool IsComparison(BinaryOp op) {
          (op >= BinaryOp::kLogicalAnd && op <= BinaryOp::kLogicalXor);
 }
 
-// Of operands a, b, c and a number v. All but kAddCMul, kClamp, kClampPart and kIsClose are for
-// floats only. Those after kIsClose are slopes times a = the gradient g, of functions of b and c.
+// Of operands a, b, c and a number v. All but kAddCMul, kClamp and kIsClose are for floats only. Those after kIsClose are slopes times a = the gradient g, of functions of b and c.
 enum class TernaryOp : uint8_t {
   kLerp,     // a + c (b - a), from the end that is nearer
   kAddCMul,  // a + v b c; integers wrap around
   kAddCDiv,  // a + v b / c
   kMulDiv,   // v a (b / c)
   kClamp,    // a, not below b and then not above c; NaN where one of the three is
-  // The operand that kClamp gives, as bool: v = 0: a, between the bounds or at one; 1: b; 2: c.
-  kClampPart,
+  kClampInside,  // whether b < a < c, as bool; infinite bounds stand for none
+  kClampShare,   // 0, a half or 1: of kClamp's gradient, for a where v = 0, b where 1, c where 2
   kIsClose,  // |a - b| <= atol + rtol |b|, as bool; c is not read
   kPowSlopeA,
   kPowSlopeB,
@@ -185,7 +184,7 @@ enum class TernaryOp : uint8_t {
   kPreluSlopeB,  // of the weight: 0 where b is positive, else a c; c is the element again
 };
 constexpr bool IsComparison(TernaryOp op) {
-  return op == TernaryOp::kClampPart || op == TernaryOp::kIsClose;
+  return op == TernaryOp::kClampInside || op == TernaryOp::kIsClose;
 }
 // What a TernaryOp takes beside its operands: the number v, for integers `whole`; atol is v too.
 struct TernaryNumbers {

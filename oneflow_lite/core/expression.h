@@ -28,6 +28,8 @@ enum class ElementFn : uint8_t {
   kConstant,
   kCast,
   kWhere,
+  kClampLow,  // of clamp: as kClampMin and kClampMax, the third operand is the other bound, which
+  kClampHigh,  // the slopes look at
   // Of two operands that are promoted.
   kAdd,
   kSub,
@@ -124,11 +126,14 @@ struct ElementFunction {
   ElementRule rule;
   // The gradient of each operand, of the operands a, b, c, the result y and its gradient g; null: 0
   const char* slopes[3] = {};
+  // The gradient of a where all other operands are numbers, if it is another.
+  const char* slope_beside_numbers = nullptr;
 };
 // Of a function that is one step; precondition: no input, constant or cast.
 OFL_API const ElementFunction& FunctionOf(ElementFn fn);
 
-// The names that a text may call, with their numbers of operands, in the order of the names.
+// The names that a text may call, with their numbers of operands, in the order of the names. A name
+// with a leading _ is a part of another function and not among them.
 struct ElementFunctionName {
   std::string name;
   int arity;
@@ -182,11 +187,13 @@ class OFL_API Expression {
 
 // The gradients of the parameters in `wanted`, which have these dtypes (kBool: not cast), where
 // there are gradients of the outputs in `given`. Its parameters are those gradients, then the
-// parameters of e; not all may be used. RuntimeError for a function without a slope.
+// parameters of e; not all may be used. The parameters whose bits are in `numbers` are numbers.
+// RuntimeError for a function without a slope.
 struct ElementGradient {
   std::vector<int> wanted;
   std::vector<DType> dtypes;
   std::vector<int> given;
+  uint64_t numbers = 0;
 };
 OFL_API StatusOr<Expression> Differentiate(const Expression& e, const ElementGradient& gradient);
 

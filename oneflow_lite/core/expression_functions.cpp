@@ -17,17 +17,26 @@ constexpr char kNotBelowB[] = "where(b > a, 0, where(a == b, g * 0.5, g))";
 constexpr char kNotBelowA[] = "where(a > b, 0, where(a == b, g * 0.5, g))";
 constexpr char kNotAboveB[] = "where(b < a, 0, where(a == b, g * 0.5, g))";
 constexpr char kNotAboveA[] = "where(a < b, 0, where(a == b, g * 0.5, g))";
+// The same of clamp, where the bounds may be equal, or in the wrong order.
+constexpr char kNotRaised[] = "where(b > a, 0, where(logical_and(a == b, b < c), g * 0.5, g))";
+constexpr char kRaised[] = "where(a < b, g, where(logical_and(a == b, b < c), g * 0.5, 0))";
+constexpr char kNotLowered[] = "where(b < a, 0, where(logical_and(a == b, c < b), g * 0.5, g))";
+constexpr char kLowered[] = "where(a > b, g, where(logical_and(a == b, c < b), g * 0.5, 0))";
+constexpr char kAbove[] = "where(a > b, g, 0)";
+constexpr char kBelow[] = "where(a < b, g, 0)";
 
 // clang-format off
 constexpr ElementFunction kSteps[] = {
     {F::kWhere, "where", 3, R::kPromoted, {nullptr, "where(a, g, 0)", "where(a, 0, g)"}},
+    {F::kClampLow, "_clamp_low", 3, R::kPromoted, {kNotRaised, kRaised}, kAbove},
+    {F::kClampHigh, "_clamp_high", 3, R::kPromoted, {kNotLowered, kLowered}, kBelow},
     {F::kAdd, "add", 2, R::kPromoted, {"g", "g"}},
     {F::kSub, "sub", 2, R::kNumber, {"g", "-g"}},
     {F::kMul, "mul", 2, R::kPromoted, {"g * b", "g * a"}},
     {F::kMaximum, "maximum", 2, R::kPromoted, {kNotBelowB, kNotBelowA}},
     {F::kMinimum, "minimum", 2, R::kPromoted, {kNotAboveB, kNotAboveA}},
-    {F::kClampMin, "clamp_min", 2, R::kPromoted, {kNotBelowB, kNotBelowA}},
-    {F::kClampMax, "clamp_max", 2, R::kPromoted, {kNotAboveB, kNotAboveA}},
+    {F::kClampMin, "clamp_min", 2, R::kPromoted, {kNotBelowB, kNotBelowA}, kAbove},
+    {F::kClampMax, "clamp_max", 2, R::kPromoted, {kNotAboveB, kNotAboveA}, kBelow},
     {F::kFmod, "fmod", 2, R::kNumber, {"g", "-g * round((a - y) / b)"}},
     {F::kRemainder, "remainder", 2, R::kNumber, {"g", "-g * floor_divide(a, b)"}},
     {F::kFloorDivide, "floor_divide", 2, R::kNumber},
@@ -124,7 +133,7 @@ constexpr ElementFunction kSteps[] = {
 constexpr ComposedFunction kComposed[] = {
     {"addcdiv", "a, b, c: a + b / c"},
     {"addcmul", "a, b, c: a + b * c"},
-    {"clamp", "a, b, c: clamp_max(clamp_min(a, b), c)"},
+    {"clamp", "a, b, c: _clamp_high(_clamp_low(a, b, c), c, b)"},
     {"deg2rad", "a: a * 0.017453292519943295"},
     {"elu", "a: where(a > 0, a, expm1(where(a > 0, 0, a)))"},
     {"hardsigmoid", "a: where(a <= -3, 0, where(a >= 3, 1, a * 0.16666666666666666 + 0.5))"},
@@ -179,7 +188,9 @@ const ElementFunction& FunctionOf(ElementFn fn) {
 
 std::vector<ElementFunctionName> ElementFunctions() {
   std::vector<ElementFunctionName> names;
-  for (const ElementFunction& f : internal::StepFunctions()) names.push_back({f.name, f.arity});
+  for (const ElementFunction& f : internal::StepFunctions()) {
+    if (f.name[0] != '_') names.push_back({f.name, f.arity});  // not a part of another
+  }
   for (const internal::ComposedFunction& f : internal::ComposedFunctions()) {
     const auto& parameters = internal::ParsedOnce(f.text).parameters();
     names.push_back({f.name, static_cast<int>(parameters.size())});

@@ -10,8 +10,14 @@ namespace {
 // Collects the gradients of steps, from the last to the first.
 class Reverse {
  public:
-  Reverse(const Expression& e, Expression* out, std::vector<int> placed)
-      : e_(e), out_(*out), placed_(std::move(placed)), gradients_(e.steps().size(), -1) {}
+  Reverse(const Expression& e, Expression* out, std::vector<int> placed, uint64_t numbers)
+      : e_(e), out_(*out), placed_(std::move(placed)), gradients_(e.steps().size(), -1) {
+    for (const Expression::Step& step : e.steps()) {
+      bool all = step.fn != ElementFn::kInput || numbers >> step.input & 1;
+      for (const int arg : step.args) all = all && (arg < 0 || is_number_[arg]);
+      is_number_.push_back(all);
+    }
+  }
 
   void Flow(int step, int gradient) {
     int& sum = gradients_[step];
@@ -40,8 +46,14 @@ class Reverse {
       for (int j = 0; j < 3; ++j) arguments[j] = placed_[step.args[j < f.arity ? j : 0]];
       arguments[3] = placed_[i];
       arguments[4] = gradients_[i];
-      Flow(step.args[k], Inlined(f.slopes[k], arguments));
+      Flow(step.args[k], Inlined(SlopeOf(f, step, k), arguments));
     }
+  }
+
+  const char* SlopeOf(const ElementFunction& f, const Expression::Step& step, int k) const {
+    bool others = f.slope_beside_numbers && k == 0;
+    for (int j = 1; j < f.arity; ++j) others = others && is_number_[step.args[j]];
+    return others ? f.slope_beside_numbers : f.slopes[k];
   }
 
   int Inlined(const char* slope, absl::Span<const int> arguments);
@@ -50,9 +62,10 @@ class Reverse {
   Expression& out_;
   std::vector<int> placed_;  // where each step is in out
   std::vector<int> gradients_;
+  std::vector<char> is_number_;  // whether a step depends on no tensor
 };
 
-const Expression& SlopeOf(const char* slope) {
+const Expression& Parsed(const char* slope) {
   static std::map<const char*, Expression>* slopes = new std::map<const char*, Expression>;
   static std::mutex* mutex = new std::mutex;
   const std::lock_guard lock(*mutex);
@@ -66,7 +79,7 @@ const Expression& SlopeOf(const char* slope) {
 }
 
 int Reverse::Inlined(const char* slope, absl::Span<const int> arguments) {
-  return out_.Inline(SlopeOf(slope), arguments)[0];
+  return out_.Inline(Parsed(slope), arguments)[0];
 }
 
 // The steps that depend on the wanted parameters by way of floats.
@@ -98,7 +111,7 @@ StatusOr<Expression> Differentiate(const Expression& e, const ElementGradient& g
   std::vector<int> every(e.steps().size());
   for (size_t i = 0; i < every.size(); ++i) every[i] = static_cast<int>(i);
   all.Finish(every);
-  Reverse reverse(e, &out, out.Inline(all, inputs));
+  Reverse reverse(e, &out, out.Inline(all, inputs), gradient.numbers);
   for (int j = 0; j < first; ++j) reverse.Flow(e.outputs()[gradient.given[j]], out.Input(j));
   reverse.Run(StepsOf(e, gradient.wanted));
   std::vector<int> results;

@@ -56,8 +56,9 @@ class Typing {
       t_.types.emplace_back();
       t_.taken.push_back(DType::kBool);
       OFL_RETURN_IF_ERROR(Visit(step, &t_.types[i], &t_.taken[i]));
+      const bool clamps = IsClamp(step.fn);
       t_.expression.Replace(static_cast<int>(i), Settled(step, t_.taken[i]));
-      OFL_RETURN_IF_ERROR(Check(step, t_.taken[i]));
+      OFL_RETURN_IF_ERROR(Check(step, t_.taken[i], clamps));
     }
     for (const int output : t_.expression.outputs()) {
       const ElementType& type = t_.types[output];
@@ -137,11 +138,14 @@ class Typing {
     return step;
   }
 
+  static bool IsClamp(ElementFn fn) {
+    return IsMin(fn) || fn == ElementFn::kClampMax || fn == ElementFn::kClampHigh;
+  }
+  static bool IsMin(ElementFn fn) { return fn == ElementFn::kClampMin || fn == ElementFn::kClampLow; }
+
   // The step where it asks what it may of numbers beyond the dtype that operands are taken as.
   Expression::Step Settled(const Expression::Step& step, DType taken) const {
-    if (step.fn == ElementFn::kClampMin || step.fn == ElementFn::kClampMax) {
-      return Clamped(step, taken);
-    }
+    if (IsClamp(step.fn)) return Clamped(step, taken);
     const bool is_fmax = step.fn == ElementFn::kFmax;
     if ((is_fmax || step.fn == ElementFn::kFmin) && !IsFloating(taken)) {  // none is NaN
       Expression::Step same = step;
@@ -170,10 +174,11 @@ class Typing {
 
   // A bound beyond the dtype is none, or makes every element the dtype's last integer.
   Expression::Step Clamped(const Expression::Step& step, DType taken) const {
-    const bool is_min = step.fn == ElementFn::kClampMin;
+    const bool is_min = IsMin(step.fn);
     const Scalar* bound = NumberAt(step.args[1]);
     Expression::Step same = step;
     same.fn = is_min ? ElementFn::kMaximum : ElementFn::kMinimum;
+    same.args[2] = -1;
     if (!bound || bound->Fits(taken)) return same;
     const bool is_above = bound->to<double>() > 0;
     if (is_min == is_above) {
@@ -192,15 +197,15 @@ class Typing {
   }
 
   // Whether the numbers among the operands are what they are taken as.
-  Status Check(const Expression::Step& step, DType taken) {
+  Status Check(const Expression::Step& step, DType taken, bool clamps) {
     for (int k = step.fn == ElementFn::kWhere ? 1 : 0; k < step.arity(); ++k) {
       const Expression::Step& arg = t_.expression.steps()[step.args[k]];
       const bool is_exponent = step.fn == ElementFn::kPow && k == 1;
       if (arg.fn == ElementFn::kConstant) {
-        OFL_RETURN_IF_ERROR(CheckUse(arg.number, {arg.input, taken, is_exponent}));
+        OFL_RETURN_IF_ERROR(CheckUse(arg.number, {arg.input, taken, is_exponent, false}));
       } else if (arg.fn == ElementFn::kInput &&
                  t_.inputs[arg.input].strength == ElementType::kNumber) {
-        t_.uses.push_back({arg.input, taken, is_exponent});
+        t_.uses.push_back({arg.input, taken, is_exponent, clamps && k == 1});
       }
     }
     return OkStatus();

@@ -36,11 +36,13 @@ struct TypedExpression {
   std::vector<DType> taken;        // what each step takes its operands as, where it has any
   std::vector<DType> outputs;
 
-  // A number that an input holds must fit all of these, which it is taken as.
+  // A number that an input holds must fit all of these, which it is taken as. As a bound of clamp
+  // it may be beyond the dtype: the call takes it as one that the text has.
   struct Use {
     int input;
     DType dtype;
     bool is_exponent;  // of integers, which have no negative powers
+    bool is_bound;
   };
   std::vector<Use> uses;
 };

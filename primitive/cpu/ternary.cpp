@@ -40,22 +40,20 @@ template <class T>
 T SmallerOf(T a, T b) {
   return (a < b) | (a != a) ? a : b;
 }
-// Whether a bound is an infinity, which stands for none.
 template <class T>
-bool IsEnd(T bound, int sign) {
-  if constexpr (std::is_floating_point_v<T>) {
-    return bound == static_cast<T>(sign) * std::numeric_limits<T>::infinity();
-  }
-  return false;
+bool IsInside(T x, T low, T high) {
+  constexpr T kInf = std::numeric_limits<T>::infinity();
+  return ((x > low) | (low == -kInf)) & ((x < high) | (high == kInf)) & (x == x);
 }
-// functional/ternary.h says what the parts are.
+// functional/ternary.h says what the shares are.
 template <class T>
-bool IsClampPart(T x, T low, T high, int64_t part) {
-  const bool inverted = low > high;
-  const bool below = (x < low) & !inverted;
-  const bool above = (x > high) | inverted;
-  const bool inside = ((x > low) | IsEnd(low, -1)) & ((x < high) | IsEnd(high, 1));
-  return part == 0 ? inside & (x == x) : part == 1 ? below : part == 2 ? above : !below & !above;
+T ClampShare(T x, T low, T high, int64_t which) {
+  const bool inverted = low > high, in_order = low < high;
+  const bool below = (x < low) & !inverted, above = (x > high) | inverted;
+  const bool at_low = in_order & (x == low), at_high = in_order & (x == high);
+  const bool all = which == 1 ? below : which == 2 ? above : !below & !above;
+  const bool half = which == 1 ? at_low : which == 2 ? at_high : at_low | at_high;
+  return half ? T(0.5) : T(all);
 }
 template <class T>
 bool IsClose(T a, T b, const TernaryNumbers& v) {
@@ -187,8 +185,10 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
       if (dtype == DType::kFloat32) return &ClampLoop<float>;
       if (dtype == DType::kFloat64) return &ClampLoop<double>;
       return All(dtype, OFL_FN(((void)v, SmallerOf(LargerOf(a, b), c))));
-    case TernaryOp::kClampPart:
-      return All(dtype, OFL_FN(IsClampPart(a, b, c, v.whole)));
+    case TernaryOp::kClampInside:
+      return Floats(dtype, OFL_FN(((void)v, IsInside(a, b, c))));
+    case TernaryOp::kClampShare:
+      return Floats(dtype, OFL_FN(ClampShare(a, b, c, v.whole)));
     case TernaryOp::kIsClose:
       return All(dtype, OFL_FN(((void)c, IsClose(a, b, v))));
     case TernaryOp::kPowSlopeA:

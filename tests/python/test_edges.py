@@ -34,21 +34,26 @@ def test_at_a_bound(case, dtype, device):
     np.testing.assert_array_equal(host(x.grad), want)
 
 
-def of_clamp(x, low, high, shared):
-    """The gradients of x and its bounds: at a bound x has it all, or shares it."""
+def of_clamp(x, low, high):
+    """The gradients of x and its bounds: x shares it with the one that it equals, but for the high
+    one where the bounds are in the wrong order, and has it alone where all three are equal."""
     if low > high:
         return 0, 0, 1
-    share = 0.5 if shared else 0
+    share = 0.5 if low < high else 0
     at_low, at_high = share * (x == low), share * (x == high)
     return (low <= x <= high) - at_low - at_high, (x < low) + at_low, (x > high) + at_high
+
+
+VALUES = [0.0, 1.0, 2.0, math.inf, -math.inf]
 
 
 @pytest.mark.parametrize("needs", list(itertools.product([False, True], repeat=3)))
 @pytest.mark.parametrize("one", [None, "min", "max"])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_clamp_at_tensors(needs, one, dtype, device):
-    """Where x and the only bound, a tensor, are equal, each gets a half; between two x gets all."""
-    triples = list(itertools.product([0.0, 1.0, 2.0], repeat=3))
+    # Alone, a bound that is absent has no end to be equal to.
+    values = VALUES if one is None else VALUES[:3]
+    triples = list(itertools.product(values, repeat=3))
     x, low, high = (tensor(v, dtype, device) for v in zip(*triples, strict=True))
     leaves = [t.requires_grad_(n) for t, n in zip((x, low, high), needs, strict=True)]
     bounds = {"min": low, "max": high}
@@ -58,11 +63,63 @@ def test_clamp_at_tensors(needs, one, dtype, device):
         return
     y.sum().backward()
     inf = math.inf
-    want = [of_clamp(a, -inf if one == "max" else b, inf if one == "min" else c, one)
+    want = [of_clamp(a, -inf if one == "max" else b, inf if one == "min" else c)
             for a, b, c in triples]  # fmt: skip
     for i, t in enumerate(leaves):
         if t.grad is not None:
             np.testing.assert_array_equal(host(t.grad), [float(w[i]) for w in want])
+
+
+@pytest.mark.parametrize("one", [None, "min", "max"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_clamp_at_tensors_in_an_expression(one, dtype, device):
+    """The same in one kernel; a bound that is a number has no slope, nor has x at it."""
+    triples = list(itertools.product([0.0, 1.0, 2.0], repeat=3))
+    leaves = [tensor(v, dtype, device).requires_grad_() for v in zip(*triples, strict=True)]
+    functions = {
+        None: lambda x, low, high: flow.clamp(x, low, high),
+        "min": lambda x, low, high: flow.clamp(x, min=low) + high * 0,
+        "max": lambda x, low, high: flow.clamp(x, max=high) + low * 0,
+    }
+    flow.fuse.elements(functions[one])(*leaves).sum().backward()
+    inf = math.inf
+    want = [of_clamp(a, -inf if one == "max" else b, inf if one == "min" else c)
+            for a, b, c in triples]  # fmt: skip
+    for i, t in enumerate(leaves):
+        np.testing.assert_array_equal(host(t.grad), [float(w[i]) for w in want])
+
+
+def clamped(bounds):
+    return flow.fuse.elements(lambda x: flow.clamp(x, *bounds) * 3)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_clamp_at_numbers_in_an_expression(dtype, device):
+    for low, high in itertools.product([0.0, 1.0, 2.0], repeat=2):
+        bounds = [(low, high), (low, None), (None, high)]
+        for given in bounds:
+            fused = clamped(given)
+            x, y = (tensor(X, dtype, device).requires_grad_() for _ in range(2))
+            fused(x).sum().backward()
+            (flow.clamp(y, *given) * 3).sum().backward()
+            np.testing.assert_array_equal(host(x.grad), host(y.grad))
+        fused = flow.fuse.elements(lambda x, n, m: flow.clamp(x, n, m))
+        x, y = (tensor(X, dtype, device).requires_grad_() for _ in range(2))
+        fused(x, low, high).sum().backward()
+        flow.clamp(y, low, high).sum().backward()
+        np.testing.assert_array_equal(host(x.grad), host(y.grad))
+
+
+def test_clamp_at_tensors_twice(device):
+    """Second order: linear in the gradient, and flat in the rest."""
+    x, low, high = (tensor(v, "float64", device).requires_grad_()
+                    for v in ([0.0, 1.5, 3.0, 1.0, 2.0, 2.0], [1.0] * 5 + [2.0], [2.0] * 6))  # fmt: skip
+    g = tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "float64", device).requires_grad_()
+    first = flow.autograd.grad(x.clamp(low, high), [x, low, high], g, create_graph=True)
+    assert [t.tolist() for t in first] == [[0, 2, 0, 2, 2.5, 6], [1, 0, 0, 2, 0, 0],
+                                           [0, 0, 3, 0, 2.5, 0]]  # fmt: skip
+    of_g = flow.autograd.grad(sum(t.sum() for t in first), [g])[0]
+    assert of_g.tolist() == [1] * 6
 
 
 def test_clamp_of_nothing_and_of_infinities(device):

@@ -47,8 +47,10 @@ TernaryLauncher FindTernary(TernaryOp op, DType t) {
       return Floats<MulDiv>(t);
     case TernaryOp::kClamp:
       return All<Clamp>(t);
-    case TernaryOp::kClampPart:
-      return Numbers<ClampPart>(t);
+    case TernaryOp::kClampInside:
+      return Floats<ClampInside>(t);
+    case TernaryOp::kClampShare:
+      return Floats<ClampShare>(t);
     case TernaryOp::kIsClose:
       return All<IsClose>(t);
     case TernaryOp::kPowSlopeA:

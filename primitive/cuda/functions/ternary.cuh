@@ -58,25 +58,23 @@ struct Clamp {
     return raised < high || raised != raised ? raised : high;
   }
 };
-struct ClampPart {
-  // Whether a bound is an infinity, which stands for none.
+struct ClampInside {
   template <class C>
-  __device__ static bool IsEnd(C bound, int sign) {
-    if constexpr (std::is_floating_point_v<C>) {
-      return bound == C(sign) * C(INFINITY);
-    } else {
-      return false;
-    }
+  __device__ bool operator()(C x, C low, C high, const TernaryNumbers&) const {
+    return (x > low || low == -C(INFINITY)) && (x < high || high == C(INFINITY)) && x == x;
   }
+};
+// functional/ternary.h says what the shares are.
+struct ClampShare {
   template <class C>
-  __device__ bool operator()(C x, C low, C high, const TernaryNumbers& v) const {
-    if (v.whole == 0) {  // the same for all threads
-      return (x > low || IsEnd(low, -1)) && (x < high || IsEnd(high, 1)) && x == x;
-    }
-    const bool inverted = low > high;
-    const bool below = x < low && !inverted;
-    const bool above = x > high || inverted;
-    return v.whole == 1 ? below : v.whole == 2 ? above : !below && !above;
+  __device__ C operator()(C x, C low, C high, const TernaryNumbers& v) const {
+    const bool inverted = low > high, in_order = low < high;
+    const bool below = x < low && !inverted, above = x > high || inverted;
+    const bool at_low = in_order && x == low, at_high = in_order && x == high;
+    // `whole` is the same for all threads.
+    const bool all = v.whole == 1 ? below : v.whole == 2 ? above : !below && !above;
+    const bool half = v.whole == 1 ? at_low : v.whole == 2 ? at_high : at_low || at_high;
+    return half ? C(0.5) : all ? C(1) : C(0);
   }
 };
 struct IsClose {

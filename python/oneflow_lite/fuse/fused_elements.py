@@ -109,8 +109,9 @@ def _name(t: dtype) -> str:
 def _clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise TypeError("clamp(): one of min and max must be given")
-    raised = input if min is None else apply("clamp_min", input, min)
-    return raised if max is None else apply("clamp_max", raised, max)
+    if min is None or max is None:
+        return _clamp_max(input, max) if min is None else _clamp_min(input, min)
+    return apply("clamp", input, min, max)
 
 
 def _clamp_min(input: Any, min: Any) -> Any:
