@@ -44,10 +44,20 @@ class FusedElementsKernel final : public BoundKernel {
     for (int j = 0; j < c.num_outputs(); ++j) {
       outputs.push_back({c.output(j).data(), c.output(j).strides()});
     }
-    OFL_ASSIGN_OR_RETURN(const auto typed, TypedOnce(text, types));
+    OFL_ASSIGN_OR_RETURN(auto typed, TypedOnce(text, types));
+    uint64_t beyond = 0;  // the bounds of clamp that their dtype does not hold
     for (const TypedExpression::Use& use : typed->uses) {
+      const Scalar& number = inputs[use.input].number;
       if (inputs[use.input].data) continue;
-      OFL_RETURN_IF_ERROR(CheckUse(inputs[use.input].number, use));
+      if (use.is_bound && !number.Fits(use.dtype)) {
+        beyond |= uint64_t{1} << use.input;
+      } else {
+        OFL_RETURN_IF_ERROR(CheckUse(number, use));
+      }
+    }
+    if (beyond) {
+      OFL_ASSIGN_OR_RETURN(const std::string written, Written(text, inputs, beyond));
+      OFL_ASSIGN_OR_RETURN(typed, TypedOnce(written, types));
     }
     OFL_ASSIGN_OR_RETURN(const auto primitive, PrimitiveOf(typed));
     return primitive->Launch(c.stream(), shape, inputs, outputs);
@@ -55,6 +65,22 @@ class FusedElementsKernel final : public BoundKernel {
 
  private:
   using Primitive = std::shared_ptr<const FusedElements>;
+
+  // The expression with these inputs as the numbers that they are.
+  static StatusOr<std::string> Written(const std::string& text,
+                                       absl::Span<const FusedElements::Input> inputs,
+                                       uint64_t which) {
+    OFL_ASSIGN_OR_RETURN(const auto e, ParsedExpression(text));
+    Expression written(e->parameters());
+    std::vector<int> arguments;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool is_one = which >> i & 1;
+      const int input = static_cast<int>(i);
+      arguments.push_back(is_one ? written.Constant(inputs[i].number) : written.Input(input));
+    }
+    written.Finish(written.Inline(*e, arguments));
+    return written.Text();
+  }
 
   StatusOr<Primitive> PrimitiveOf(const std::shared_ptr<const TypedExpression>& typed) const {
     const std::lock_guard lock(mutex_);

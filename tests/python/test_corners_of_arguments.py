@@ -277,3 +277,26 @@ def test_bounds_of_clamp_in_an_expression_saturate(bounds, dtype, device):
     if None not in bounds:
         got = flow.fuse_elements(f"x: clamp(x, {bounds[0]}, {bounds[1]})", [x])[0]
         assert got.dtype is want.dtype and got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("dtype", [flow.int8, flow.uint8, flow.int64, flow.float32])
+def test_bounds_of_clamp_that_are_given_to_an_expression_saturate(bounds, dtype, device):
+    x = tensor([100, 0, 3], device, dtype)
+    given = [n for n in bounds if n is not None]
+    fused = {
+        (True, True): flow.fuse.elements(lambda x, n, m: flow.clamp(x, n, m)),
+        (True, False): flow.fuse.elements(lambda x, n: flow.clamp(x, min=n)),
+        (False, True): flow.fuse.elements(lambda x, n: flow.clamp(x, max=n)),
+    }[bounds[0] is not None, bounds[1] is not None]
+    want = flow.clamp(x, *bounds)
+    got = fused(x, *given)
+    assert got.dtype is want.dtype and got.tolist() == want.tolist()
+
+
+def test_a_bound_of_clamp_is_no_other_operand(device):
+    x = tensor([100, 0, 3], device, flow.int8)
+    both = flow.fuse.elements(lambda x, n: (flow.clamp(x, 0, n), x + n))
+    assert [y.tolist() for y in both(x, 20)] == [[20, 0, 3], [120, 20, 23]]
+    with pytest.raises(OverflowError, match="300 is out of range .* of int8"):
+        both(x, 300)
