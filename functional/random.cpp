@@ -229,7 +229,7 @@ StatusOr<Tensor> Draws(const Tensor& p, const Shape& shape, Ref<Generator> gener
 StatusOr<Tensor> BernoulliInto(const Tensor& self, const Tensor& p, Ref<Generator> generator) {
   if (!self.defined()) return NotDefined("bernoulli_", "self");
   if (!p.defined()) return NotDefined("bernoulli_", "p");
-  OFL_RETURN_IF_ERROR(CheckChances("bernoulli_", "p", p));
+  if (self.numel() > 0) OFL_RETURN_IF_ERROR(CheckChances("bernoulli_", "p", p));
   OFL_ASSIGN_OR_RETURN(const Tensor truth, Draws(p, self.shape(), std::move(generator)));
   return CopyInto(self, truth);
 }

@@ -64,6 +64,7 @@ struct ArgSchema {
   bool optional = false;  // None is allowed
   bool mutated = false;   // Tensor(a!)
   bool keyword_only = false;
+  bool tensor_elsewhere = false;  // an overload has a tensor of this name: this takes none
   bool has_default = false;
   Value default_value;
   std::string default_text;  // as written in the signature

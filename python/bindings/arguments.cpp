@@ -154,6 +154,7 @@ Match ReadString(PyObject* o, Value* out) {
 
 Match ReadSlow(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
   const auto yes = [](bool matched) { return matched ? Match::kYes : Match::kNo; };
+  if (arg.tensor_elsewhere && IsTensor(o)) return Match::kNo;
   switch (arg.type) {
     case ArgType::kTensor:
       return Match::kNo;

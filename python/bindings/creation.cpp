@@ -263,8 +263,8 @@ PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
 
 bool ReadOptions(const char* name, PyObject* dtype, PyObject* device,
                  std::optional<DType>* dtype_out, std::optional<Device>* device_out) {
-  static const ArgSchema dtype_arg{"dtype", ArgType::kDType, true, false, true, true, {}, "None"};
-  static const ArgSchema device_arg{"device", ArgType::kDevice, true, false, true, true, {}, ""};
+  static const ArgSchema dtype_arg{.name = "dtype", .type = ArgType::kDType, .optional = true};
+  static const ArgSchema device_arg{.name = "device", .type = ArgType::kDevice, .optional = true};
   Value t, d;
   if (!ReadArgument(name, dtype_arg, dtype, &t)) return false;
   if (!ReadArgument(name, device_arg, device, &d)) return false;

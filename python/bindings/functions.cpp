@@ -100,6 +100,18 @@ bool Bind(const FunctionSchema& f, BoundFunction* b) {
 
 namespace {
 
+// A tensor of one element is a number too, for which CUDA waits: it is left to the overload.
+void LeaveTensorsTo(const FunctionSchema& overload, BoundFunction* first) {
+  auto* schema = new FunctionSchema(*first->schema);  // lives for ever, like the table
+  for (ArgSchema& a : schema->args) {
+    for (const ArgSchema& other : overload.args) {
+      const bool is_tensor = other.type == ArgType::kTensor && a.type != ArgType::kTensor;
+      if (is_tensor && a.name == other.name) a.tensor_elsewhere = true;
+    }
+  }
+  first->schema = schema;
+}
+
 // Hangs "split.sizes" on "split", in whose name its errors speak.
 bool BindOverload(const FunctionSchema& f, BoundFunction* first) {
   auto* schema = new FunctionSchema(f);  // lives for ever, like the table
@@ -108,6 +120,7 @@ bool BindOverload(const FunctionSchema& f, BoundFunction* first) {
   auto* b = new BoundFunction;
   if (!Bind(*schema, b)) return false;
   first->doc += "\n" + f.text;
+  LeaveTensorsTo(f, first);
   b->overload = first->overload;
   first->overload = b;
   return true;

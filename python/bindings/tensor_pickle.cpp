@@ -204,7 +204,7 @@ PyObject* Rebuild(PyObject*, PyObject* args) {
 Tensor EmptyOf(PyObject* sizes, DType dtype, std::optional<Device> device) {
   Value dims(std::in_place_type<Dims>, 1, 0);
   if (sizes) {
-    static const ArgSchema arg{"data", ArgType::kInts, false, false, false, false, {}, ""};
+    static const ArgSchema arg{.name = "data", .type = ArgType::kInts};
     if (!ReadInts("Tensor", arg, Items(sizes), &dims)) {
       return Tensor();
     }

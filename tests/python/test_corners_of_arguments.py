@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arguments that are no probability, no deviation, no place, no int64; and a wrapped diagonal."""
 
+import inspect
 import math
 
 import numpy as np
@@ -37,6 +38,12 @@ def test_probabilities_at_the_ends(device):
     assert flow.bernoulli(tensor([], device)).shape == (0,)
     with pytest.raises(ValueError):
         flow.bernoulli(tensor([0, 2], "cpu", flow.int64))
+    for p in (tensor([2.0], device), tensor(1.0, device)):  # a tensor, and no number
+        assert flow.zeros(0, device=device).bernoulli_(p).shape == (0,)
+    with pytest.raises(ValueError, match="p has elements from 2 to 2"):
+        flow.zeros(3).bernoulli_(flow.tensor([2.0]))
+    assert flow.zeros(3, device=device).bernoulli_(tensor([1.0], device)).tolist() == [1] * 3
+    assert inspect.signature(flow.Tensor.bernoulli_).parameters["p"].default == 0.5
 
 
 @pytest.mark.cuda
