@@ -169,22 +169,13 @@ StatusOr<Tensor> Diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t
 }
 
 StatusOr<Tensor> Unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {
+  static const OpExpr& op =
+      OpBuilder("unfold").Input("in").Output("out").Attr("dim").Attr("size").Attr("step").Get();
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("unfold", dimension, x));
-  const int64_t most = x.ndim() == 0 ? 1 : x.shape()[static_cast<int>(axis)];
-  if (size < 0 || size > most) {
-    return BadValue("unfold", "size", absl::StrCat(size), absl::StrCat("in [0, ", most, "]"));
-  }
-  if (step < 1) return BadValue("unfold", "step", absl::StrCat(step), "positive");
-  if (x.ndim() == 0) {
-    OFL_ASSIGN_OR_RETURN(Tensor line, Reshape(x, {1}));
-    return Narrow(line, 0, 0, size);
-  }
-  Dims shape = x.shape().dims(), strides = x.strides();
-  shape[axis] = (most - size) / step + 1;
-  shape.push_back(size);
-  strides.push_back(strides[axis]);
-  if (__builtin_mul_overflow(strides[axis], step, &strides[axis])) strides[axis] = 0;  // one window
-  return AsStrided(x, shape, strides);
+  if (x.ndim() > 0) return Call(op, {x}, {axis, size, step});
+  OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(x, {1}));
+  OFL_ASSIGN_OR_RETURN(const Tensor windows, Call(op, {line}, {axis, size, step}));
+  return Select(windows, 0, 0);
 }
 
 namespace {

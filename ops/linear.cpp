@@ -27,7 +27,7 @@ const bool in_one = DeclareAll(
      "expand", "slice",      "select",   "diagonal",     "as_strided",   "as_strided_backward",
      "sum",    "mean",       "cumsum",   "gather",       "index_select", "index_sum",
      "flip",   "roll",       "triangle", "pad_backward", "div",          "div_",
-     "mul_",   "scale_rows_"},
+     "mul_",   "scale_rows_", "unfold"},
     {Bit(0)});
 const bool in_two_at_once =
     DeclareAll({"add", "sub", "add_", "sub_", "copy_", "lerp", "lerp_", "addcdiv", "addcdiv_"},

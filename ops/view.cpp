@@ -16,6 +16,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_expr.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/view_gradient.h"
 #include "ops/view_shards.h"
 
 namespace oneflow_lite {
@@ -148,20 +149,14 @@ void DefineExpand(OpDef& op) {
   };
 }
 
-// Calls as_strided_backward for a view that `view` would cut from a dense tensor.
+// The geometry that the view would have of a dense input.
+StatusOr<Geometry> OfDenseInput(const GradContext& c) {
+  return c.op().view(DenseBase(c.spec(0).shape, c.spec(0).dtype), c.attrs());
+}
+// The gradient of a view without overlap.
 StatusOr<Tensor> PutBack(const GradContext& c) {
-  static const OpExpr& put = OpBuilder("as_strided_backward")
-                                 .Input("grad")
-                                 .Output("out")
-                                 .Attr("base_shape")
-                                 .Attr("shape")
-                                 .Attr("strides")
-                                 .Attr("offset")
-                                 .Get();
-  OFL_ASSIGN_OR_RETURN(Geometry g,
-                       c.op().view(DenseBase(c.spec(0).shape, c.spec(0).dtype), c.attrs()));
-  return Call(put, {c.grad(0)},
-              {c.spec(0).shape.dims(), g.shape.dims(), std::move(g.strides), g.offset});
+  OFL_ASSIGN_OR_RETURN(Geometry g, OfDenseInput(c));
+  return PutInto(c.spec(0).shape, c.grad(0), g);
 }
 
 void DefineSlice(OpDef& op) {
@@ -241,91 +236,32 @@ void DefineDiagonal(OpDef& op) {
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
 }
 
-// Whether (shape, strides) lies within `available` elements from `offset` on.
-bool Fits(const Dims& shape, const Dims& strides, int64_t offset, int64_t available) {
-  if (shape.size() != strides.size() || offset < 0 || CheckedNumel(shape) < 0) return false;
-  int64_t last = offset;
-  bool empty = false;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    int64_t reach;
-    if (shape[d] < 0 || strides[d] < 0) return false;
-    empty = empty || shape[d] == 0;
-    if (shape[d] == 0) continue;
-    if (__builtin_mul_overflow(shape[d] - 1, strides[d], &reach)) return false;
-    if (__builtin_add_overflow(last, reach, &last)) return false;
-  }
-  return empty || last < available;
-}
-
-// Whether no two indices name one element: each dim, by rising stride, steps over all before it.
-bool IsInjective(const Dims& shape, const Dims& strides) {
-  absl::InlinedVector<std::pair<int64_t, int64_t>, 5> dims;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] > 1) dims.emplace_back(strides[d], shape[d]);
-  }
-  std::sort(dims.begin(), dims.end());
-  int64_t reach = 0;
-  for (const auto& [stride, size] : dims) {
-    if (stride <= reach) return false;
-    reach += stride * (size - 1);
-  }
-  return true;
-}
-
-// For each element of a geometry its place in the storage, counted from `first`, as a flat list.
-StatusOr<Tensor> Places(const Dims& shape, const Dims& strides, int64_t first, Device device) {
-  OFL_ASSIGN_OR_RETURN(Tensor places, functional::Full({}, Scalar(first), DType::kInt64, device));
-  for (size_t d = 0; d < shape.size(); ++d) {
-    OFL_ASSIGN_OR_RETURN(
-        Tensor line, functional::Arange(Scalar(0), Scalar(shape[d]), {}, DType::kInt64, device));
-    OFL_ASSIGN_OR_RETURN(line, functional::Mul(line, Scalar(strides[d])));
-    Dims along(shape.size(), 1);
-    along[d] = shape[d];
-    OFL_ASSIGN_OR_RETURN(line, functional::Reshape(line, along));
-    OFL_ASSIGN_OR_RETURN(places, functional::Add(places, line));
-  }
-  return functional::Reshape(places, {-1});
-}
-
-int64_t LastPlace(const Dims& shape, const Dims& strides, int64_t first) {
-  for (size_t d = 0; d < shape.size(); ++d)
-    first += std::max<int64_t>(0, shape[d] - 1) * strides[d];
-  return first;
-}
-
-// as_strided's gradient where elements overlap, which get the sum of all that name them, or lie in
-// the storage beside those of the input, or where the input is not contiguous: by way of the
-// stretch of storage that the input and the result lie in. Elements of the input that are one place
-// share its gradient evenly.
-StatusOr<Tensor> AddBack(const GradContext& c) {
-  const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1), &base = c.spec(0).shape.dims();
-  const Dims& given = c.attr<Dims>(3);
-  const Dims base_strides = given.empty() ? ContiguousStrides(c.spec(0).shape) : given;
-  const int64_t offset = c.attr<int64_t>(2), begin = std::min<int64_t>(0, offset);
-  const int64_t end =
-      1 + std::max(LastPlace(base, base_strides, 0), LastPlace(shape, strides, offset));
-  const Device device = c.grad(0).device();
-  const DType wide = ComputeType(c.grad(0).dtype());
-  OFL_ASSIGN_OR_RETURN(const Tensor to, Places(shape, strides, offset - begin, device));
-  OFL_ASSIGN_OR_RETURN(Tensor grad, functional::Cast(c.grad(0), wide));
-  OFL_ASSIGN_OR_RETURN(grad, functional::Reshape(grad, {-1}));
-  OFL_ASSIGN_OR_RETURN(Tensor sum, functional::Zeros({end - begin}, wide, device));
-  OFL_ASSIGN_OR_RETURN(sum, functional::ScatterAddInto(sum, 0, to, grad));
-  if (given.empty()) {
-    OFL_ASSIGN_OR_RETURN(sum, functional::Slice(sum, 0, -begin, c.spec(0).shape.numel() - begin));
-  } else {
-    OFL_ASSIGN_OR_RETURN(const Tensor from, Places(base, base_strides, -begin, device));
-    if (!IsInjective(base, base_strides)) {
-      OFL_ASSIGN_OR_RETURN(const Tensor one, functional::Ones({from.numel()}, wide, device));
-      OFL_ASSIGN_OR_RETURN(Tensor count, functional::Zeros({end - begin}, wide, device));
-      OFL_ASSIGN_OR_RETURN(count, functional::ScatterAddInto(count, 0, from, one));
-      OFL_ASSIGN_OR_RETURN(count, functional::Maximum(count, Scalar(1)));
-      OFL_ASSIGN_OR_RETURN(sum, functional::Div(sum, count));
+void DefineUnfold(OpDef& op) {
+  DefineViewOp(op, "Windows of `size` elements, `step` apart along a dim, as the last dim.");
+  op.Attr("dim", AttrType::kInt).Attr("size", AttrType::kInt).Attr("step", AttrType::kInt);
+  op.view = [](const Tensor& x, const Attrs& a) -> Geo {
+    const int64_t dim = a.get<int64_t>(0), size = a.get<int64_t>(1), step = a.get<int64_t>(2);
+    if (!HasDim(x, dim)) return OutOfRange("unfold", "dim", dim, x);
+    const int64_t most = x.shape()[dim];
+    if (size < 0 || size > most) {
+      return BadValue("unfold", "size", absl::StrCat(size), absl::StrCat("in [0, ", most, "]"));
     }
-    OFL_ASSIGN_OR_RETURN(sum, functional::IndexSelect(sum, 0, from));
-  }
-  OFL_ASSIGN_OR_RETURN(sum, functional::Reshape(sum, base));
-  return functional::Cast(sum, c.grad(0).dtype());
+    if (step < 1) return BadValue("unfold", "step", absl::StrCat(step), "positive");
+    Geometry g{x.shape(), x.strides(), x.offset()};
+    g.shape[dim] = (most - size) / step + 1;
+    g.shape.dims().push_back(size);
+    g.strides.push_back(g.strides[dim]);
+    if (__builtin_mul_overflow(g.strides[dim], step, &g.strides[dim])) g.strides[dim] = 0;
+    return g;
+  };
+  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+    SplitOtherDims(c, out, /*dropped=*/false);
+  };
+  op.sbp_text = "split on any other dim";
+  op.backward = [](GradContext& c) -> Status {
+    OFL_ASSIGN_OR_RETURN(const Geometry g, OfDenseInput(c));
+    return c.Set(0, AddInto(c.spec(0).shape, {}, c.grad(0), g));
+  };
 }
 
 void DefineAsStrided(OpDef& op) {
@@ -349,9 +285,8 @@ void DefineAsStrided(OpDef& op) {
   };
   op.backward = [](GradContext& c) -> Status {
     const Dims &shape = c.attr<Dims>(0), &strides = c.attr<Dims>(1);
-    const bool alone = c.attr<Dims>(3).empty() && IsInjective(shape, strides) &&
-                       Fits(shape, strides, c.attr<int64_t>(2), c.spec(0).shape.numel());
-    return c.Set(0, alone ? PutBack(c) : AddBack(c));
+    const Geometry g{Shape(shape), strides, c.attr<int64_t>(2)};
+    return c.Set(0, AddInto(c.spec(0).shape, c.attr<Dims>(3), c.grad(0), g));
   };
 }
 
@@ -402,6 +337,7 @@ OFL_REGISTER_OP("expand", DefineExpand);
 OFL_REGISTER_OP("slice", DefineSlice);
 OFL_REGISTER_OP("select", DefineSelect);
 OFL_REGISTER_OP("diagonal", DefineDiagonal);
+OFL_REGISTER_OP("unfold", DefineUnfold);
 OFL_REGISTER_OP("as_strided", DefineAsStrided);
 OFL_REGISTER_OP("as_strided_backward", DefineAsStridedBackward);
 

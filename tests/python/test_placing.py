@@ -111,6 +111,31 @@ def test_unfold(dim, size, step, requires_grad):
         assert y.sum().item() == y.numel()  # a view
 
 
+@pytest.mark.parametrize(("dim", "size", "step"), [(0, 2, 1), (1, 3, 1), (2, 2, 2), (2, 4, 1)])
+def test_unfold_of_an_expanded_leaf(dim, size, step, device):
+    """Each element has its own gradient, though several are one place."""
+    for shape in ((3, 1, 4), (1, 5, 1), (3, 5, 1)):
+        values = np.arange(float(np.prod(shape))).reshape(shape)
+        x = flow.tensor(values, device=device).expand(3, 5, 4).requires_grad_()
+        plain = x.detach().clone().requires_grad_()
+        y = x.unfold(dim, size, step)
+        g = flow.arange(float(y.numel()), device=device, dtype=flow.float64).view(y.shape)
+        y.backward(g)
+        plain.unfold(dim, size, step).backward(g)
+        want = np.zeros(x.shape)
+        windows = np.moveaxis(want, dim, -1)  # a view
+        given = np.moveaxis(g.cpu().numpy(), dim, 0)
+        for i in range(given.shape[0]):
+            windows[..., i * step : i * step + size] += given[i]
+        for leaf in (x, plain):
+            same(leaf.grad.cpu(), want)
+
+
+def test_second_order_of_unfold():
+    x = flow.tensor(X, dtype=flow.float64, requires_grad=True)
+    assert flow.autograd.gradgradcheck(lambda x: x.unfold(1, 2, 1) ** 3, [x])
+
+
 def test_unfold_that_does_not_fit():
     for size, step, text in ((5, 1, r"size is 5, but it must be in \[0, 4\]"), (2, 0, "step is 0")):
         with pytest.raises(ValueError, match=text):
