@@ -100,11 +100,13 @@ class OpNode final : public Node {
   size_t saved_inputs_ = 0;
 };
 
-// An in-place op may not destroy what a leaf's gradient is about.
+// An in-place op may not destroy what a leaf's gradient is about. A view that requires grad of a
+// base that does not is a leaf, or comes from one.
 Status CheckMayMutate(const OpDef& op, const Tensor& self) {
   const Tensor base = autograd::Base(self);
   const Tensor& owner = base.defined() ? base : self;
-  if (autograd::RequiresGrad(owner) && autograd::IsLeaf(owner)) {
+  const bool is_leafs = autograd::RequiresGrad(owner) && autograd::IsLeaf(owner);
+  if (is_leafs || (autograd::RequiresGrad(self) && !autograd::RequiresGrad(owner))) {
     return Error(ErrorKind::kRuntime, op.name,
                  "(): ", base.defined() ? "a view of a leaf" : "a leaf",
                  " that requires grad cannot be changed in place; use no_grad or detach");

@@ -145,7 +145,7 @@ Status SetRequiresGrad(const Tensor& t, bool value) {
   if (!t.defined()) return NotDefined("requires_grad", "the tensor");
   if (value && !IsFloating(t.dtype())) return NotLeafFloat("requires_grad", t);
   AutogradMeta* meta = Find(t);
-  if (meta && meta->grad_fn) {
+  if (!IsLeaf(t)) {
     if (value) return OkStatus();
     return Error(
         ErrorKind::kRuntime,
@@ -197,7 +197,9 @@ Status SetGrad(const Tensor& t, Tensor grad) {
 
 Ref<Node> GradFn(const Tensor& t) {
   const AutogradMeta* meta = Find(t);
-  return meta ? meta->grad_fn : Ref<Node>();
+  if (!meta) return Ref<Node>();
+  RefreshView(t).IgnoreError();  // one that cannot be cut anew has what it had
+  return meta->grad_fn;
 }
 
 Status RetainGrad(const Tensor& t) {
@@ -205,6 +207,7 @@ Status RetainGrad(const Tensor& t) {
   if (!RequiresGrad(t)) {
     return Error(ErrorKind::kRuntime, "retain_grad(): the tensor does not require grad");
   }
+  OFL_RETURN_IF_ERROR(RefreshView(t));
   AutogradMeta& meta = MetaOf(t);
   if (!meta.grad_fn || meta.retained) return OkStatus();
   Retain(&meta, Tensor());
