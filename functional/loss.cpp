@@ -7,6 +7,7 @@
 
 #include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/creation.h"
 #include "functional/host_value.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
@@ -190,11 +191,15 @@ StatusOr<Tensor> PoissonNllLoss(const Tensor& x, const Tensor& target, bool log_
   return RunLoss({"poisson_nll_loss", formula, x, target}, reduction);
 }
 
-StatusOr<Tensor> GaussianNllLoss(const Tensor& x, const Tensor& target, const Tensor& var,
+StatusOr<Tensor> GaussianNllLoss(const Tensor& x, const Tensor& target, const Operand& variance,
                                  bool full, double eps, absl::string_view reduction) {
   constexpr char kName[] = "gaussian_nll_loss";
   if (!(eps > 0)) return BadValue(kName, "eps", absl::StrCat(eps), "positive");
   if (!x.defined()) return NotDefined(kName, "input");
+  const auto* number = std::get_if<Scalar>(&variance);
+  const StatusOr<Tensor> made =
+      number ? Full({}, *number, x.dtype(), x.device()) : std::get<Tensor>(variance);
+  OFL_ASSIGN_OR_RETURN(const Tensor var, made);
   if (!var.defined()) return NotDefined(kName, "var");
   OFL_RETURN_IF_ERROR(CheckRange(kName, "var", var, 0, HUGE_VAL, "at least 0"));
   Tensor v = var;
@@ -290,11 +295,11 @@ OFL_REGISTER_FUNCTION(
     "exp(input) - target * input, or input - target * log(input + eps) without log_input.\n"
     "full adds Stirling's approximation of log(target!) where target is above 1.");
 OFL_REGISTER_FUNCTION(
-    "gaussian_nll_loss(Tensor input, Tensor target, Tensor var, bool full=False, "
+    "gaussian_nll_loss(Tensor input, Tensor target, Operand var, bool full=False, "
     "float eps=1e-6, str reduction='mean') -> Tensor",
     GaussianNllLoss, kFunction,
     "(log(v) + (input - target)^2 / v) / 2 with v = max(var, eps); full adds log(2 pi) / 2.\n"
-    "var has the input's shape, or lacks its last dim. ValueError on the CPU where it is "
+    "var has the input's shape, or lacks its last dim, or is a number. ValueError on the CPU where it is "
     "negative.");
 OFL_REGISTER_FUNCTION(
     "soft_margin_loss(Tensor input, Tensor target, str reduction='mean') -> Tensor", SoftMarginLoss,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "oneflow_lite/core/tensor.h"
+#include "oneflow_lite/framework/function.h"
 
 namespace oneflow_lite::functional {
 
@@ -47,7 +48,7 @@ OFL_API StatusOr<Tensor> PoissonNllLoss(const Tensor& x, const Tensor& target,
                                         absl::string_view reduction = "mean");
 // (log v + (x - target)^2 / v) / 2 with v = max(var, eps), whose gradient passes that bound. var
 // may lack the last dim. full adds log(2 pi) / 2. ValueError on the CPU for a negative var.
-OFL_API StatusOr<Tensor> GaussianNllLoss(const Tensor& x, const Tensor& target, const Tensor& var,
+OFL_API StatusOr<Tensor> GaussianNllLoss(const Tensor& x, const Tensor& target, const Operand& var,
                                          bool full = false, double eps = 1e-6,
                                          absl::string_view reduction = "mean");
 // log(1 + exp(-target x)).

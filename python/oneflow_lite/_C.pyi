@@ -1090,7 +1090,7 @@ def gather(input: Tensor, *, axis: int, index: Tensor, out: Tensor | None = None
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
-    var: Tensor,
+    var: Tensor | float,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",

@@ -165,6 +165,8 @@ def test_errors():
         F.gaussian_nll_loss(x, x, -x)
     with pytest.raises(ValueError, match=r"gaussian_nll_loss\(\): eps is 0, but it must be pos"):
         F.gaussian_nll_loss(x, x, x, eps=0.0)
+    with pytest.raises(ValueError, match=r"gaussian_nll_loss\(\): var has elements from -1"):
+        F.gaussian_nll_loss(x, x, -1.0)
     with pytest.raises(ValueError, match=r'loss\(\): kind is "log", but it must be one of mse, '):
         flow.ops.loss(x, x, kind="log")
     with pytest.raises(
@@ -177,3 +179,12 @@ def test_errors():
         (y,) = flow.autograd.grad(y.sum(), t, create_graph=True)
     with pytest.raises(NotImplementedError, match="soft_margin has no derivative of the third"):
         flow.autograd.grad(y.sum(), t)
+
+
+@pytest.mark.parametrize("var", [2, 0.5, 0.0])
+def test_a_variance_that_is_a_number(var, device):
+    x, y = (flow.tensor(v, device=device) for v in ([1.0, 2.0, 4.0], [1.5, 0.0, 4.0]))
+    want = F.gaussian_nll_loss(x, y, flow.full_like(x, var), full=True)
+    for got in (F.gaussian_nll_loss(x, y, var, full=True),
+                flow.nn.GaussianNLLLoss(full=True)(x, y, var)):  # fmt: skip
+        assert got.item() == want.item()
