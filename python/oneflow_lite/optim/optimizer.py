@@ -16,6 +16,14 @@ from oneflow_lite._oneflow_lite import _C, Tensor, device, float64
 from oneflow_lite._warnings import warn
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 from oneflow_lite.cuda import current_stream
+from oneflow_lite.optim._hooks import (
+    Hooked,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook",
+           "required"]  # fmt: skip
 
 
 class _Required:
@@ -123,7 +131,7 @@ def _named(call: str, given: Any) -> tuple[list[str], list[Any]]:
     return names, [item[1] for item in items] if names else items
 
 
-class Optimizer:
+class Optimizer(Hooked):
     """The base of optimizers; a subclass defines ``update(parameter, grad, group, state)``.
 
     Or it defines ``update_group(parameters, grads, group)``, for many at once.
