@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from oneflow_lite._oneflow_lite import dtype, float32
 
 # Fraction bits and the largest exponent.
@@ -26,6 +28,8 @@ class finfo:
         The distance from 1 to the next number.
     max, min, tiny, smallest_normal : float
         The largest number, its negative, the smallest one with all its digits (twice).
+    resolution : float
+        Of decimals: 10 to the power of minus the digits that every number keeps.
 
     Raises
     ------
@@ -43,6 +47,7 @@ class finfo:
         self.max = (2 - self.eps) * 2.0**exponent
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - exponent)
+        self.resolution = float(f"1e-{int(fraction * math.log10(2))}")
 
     def __repr__(self) -> str:
         return f"finfo(dtype={self.dtype}, eps={self.eps}, min={self.min}, max={self.max})"

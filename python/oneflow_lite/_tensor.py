@@ -107,6 +107,11 @@ def contains(self: Tensor, value: Any) -> bool:
     return isinstance(found, Tensor) and bool(found.any())
 
 
+def reversed_(self: Tensor) -> Tensor:
+    """The elements along the first dim in reverse order."""
+    return _ext._C.flip(self, [0] if self.ndim > 0 else [])
+
+
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     """The tensor as another dtype, or without one the name of its own.
 
@@ -139,7 +144,7 @@ def get_device(self: Tensor) -> int:
 AS_THEY_ARE = ("to", "cpu", "__repr__", "__format__", "__contains__", "__array_ufunc__")
 
 
-type_.__name__ = "type"
+type_.__name__, reversed_.__name__ = "type", "__reversed__"
 
 
 def _complete() -> None:
@@ -147,7 +152,7 @@ def _complete() -> None:
         "to": to, "cpu": cpu, "cuda": cuda, "allclose": allclose,
         "__format__": format_number, "__repr__": tensor_repr, "type": type_,
         "get_device": get_device,
-        "is_complex": is_complex, "__contains__": contains,
+        "is_complex": is_complex, "__contains__": contains, "__reversed__": reversed_,
         "__array_ufunc__": array_ufunc, "__array_wrap__": array_wrap,
     }  # fmt: skip
     modules = (_math, _products, _reductions, _indexing, _numerical, _scattering, _creation)

@@ -335,7 +335,9 @@ def test_limits():
         got, want = flow.finfo(getattr(flow, name)), np.finfo(numpy_name)
         assert (got.eps, got.max, got.min, got.tiny, got.bits) == (
             want.eps, want.max, want.min, want.tiny, want.bits)  # fmt: skip
+        assert got.resolution == float(str(want.resolution))
     assert flow.finfo(flow.bfloat16).max == 3.3895313892515355e38
+    assert flow.finfo(flow.bfloat16).resolution == 0.01
     for name in ("uint8", "int8", "int16", "int32", "int64"):
         got, want = flow.iinfo(getattr(flow, name)), np.iinfo(name)
         assert (got.min, got.max, got.bits) == (want.min, want.max, want.bits)
