@@ -403,3 +403,46 @@ def test_the_copy_of_a_model_has_no_gradients():
         assert flow.equal(p.grad, q.grad) and p.grad.data_ptr() != q.grad.data_ptr()
     first, second = copy.deepcopy([model[0].weight] * 2)
     assert first is second and isinstance(first, nn.Parameter) and first.requires_grad
+
+
+@pytest.mark.parametrize("kind", [nn.Sequential, nn.ModuleList])
+def test_places_of_a_container(kind):
+    def made():
+        modules = [nn.ReLU(), nn.Tanh(), nn.Sigmoid()]
+        return kind(*modules) if kind is nn.Sequential else kind(modules)
+
+    name = kind.__name__
+    for index in (3, -4):
+        for use in (lambda c, i=index: c[i], lambda c, i=index: c.__setitem__(i, nn.ReLU()),
+                    lambda c, i=index: c.__delitem__(i), lambda c, i=index: c.pop(i)):  # fmt: skip
+            with pytest.raises(IndexError, match=f"^{name}: index {index} is out of range of its 3"):
+                use(made())
+    for wrong in (5, "a", flow.ones(1), nn.ReLU):
+        container = made()
+        before = list(container)
+        for use in (lambda c, w=wrong: c.__setitem__(0, w), lambda c, w=wrong: c.insert(1, w),
+                    lambda c, w=wrong: c.append(w), lambda c, w=wrong: c.extend([w])):  # fmt: skip
+            with pytest.raises(TypeError, match=name):
+                use(container)
+            assert list(container) == before and list(container._modules) == ["0", "1", "2"]
+    container = made()
+    container[-1] = nn.GELU()
+    assert isinstance(container[2], nn.GELU) and isinstance(container.pop(), nn.GELU)
+    with pytest.raises(IndexError, match="^ParameterList: index 1 is out of range of its 1"):
+        nn.ParameterList([flow.ones(1)])[1]
+
+
+def test_what_a_layer_says_of_itself_in_several_lines():
+    class Wordy(nn.Module):
+        def extra_repr(self):
+            return "a=1\nb=2"
+
+    assert repr(Wordy()) == "Wordy(\n  a=1\n  b=2\n)"
+    assert repr(nn.Sequential(Wordy())) == "Sequential(\n  (0): Wordy(\n    a=1\n    b=2\n  )\n)"
+    assert repr(nn.ParameterList([flow.ones(1)])) == (
+        "ParameterList((0): Parameter containing: [oneflow_lite.float32 of size 1])"
+    )
+
+
+def test_a_layer_of_no_inputs_gives_zeros():
+    assert nn.Linear(0, 3)(flow.ones(2, 0)).tolist() == [[0] * 3] * 2

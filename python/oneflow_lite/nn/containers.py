@@ -29,12 +29,22 @@ class _InOrder(Module):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(*self._some(list(self._modules)[index]))
-        return list(self)[index]
+        return self._modules[self._name_of(index)]
+
+    def _name_of(self, index: int) -> str:
+        """IndexError where there is none."""
+        names = list(self._modules)
+        if not -len(names) <= index < len(names):
+            raise IndexError(f"{type(self).__name__}: index {index} is out of range of its "
+                             f"{len(names)} modules")  # fmt: skip
+        return names[index]
 
     def __setitem__(self, index: int, module: Module) -> None:
-        self._modules[list(self._modules)[index]] = module
+        setattr(self, self._name_of(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
+        if not isinstance(index, slice):
+            self._name_of(index)
         kept = list(self)
         del kept[index]
         self._replace(kept)
@@ -65,9 +75,15 @@ class _InOrder(Module):
         return type(self)(*self._some(list(self._modules))).extend(modules)
 
     def _replace(self, modules: list[Module]) -> None:
-        """These modules under the numbers 0, 1, ..."""
+        """These modules under the numbers 0, 1, ...; where one is none, all stays."""
+        before = dict(self._modules)
         self._modules.clear()
-        self.extend(modules)
+        try:
+            self.extend(modules)
+        except Exception:
+            self._modules.clear()
+            self._modules.update(before)
+            raise
 
 
 class ModuleList(_InOrder):
@@ -213,14 +229,19 @@ class ParameterList(_Parameters):
         return iter(self._all())
 
     def __getitem__(self, index: int | slice) -> Any:
-        found = self._all()[index]
-        return type(self)(found) if isinstance(index, slice) else found
+        if isinstance(index, slice):
+            return type(self)(self._all()[index])
+        return self._get(self._name_of(index))
 
-    def __setitem__(self, index: int, parameter: Any) -> None:
+    def _name_of(self, index: int) -> str:
+        """IndexError where there is none."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"ParameterList: index {index} is out of range of its {len(self)} "
                              "parameters")  # fmt: skip
-        self._put(str(index % len(self)), parameter)
+        return str(index % len(self))
+
+    def __setitem__(self, index: int, parameter: Any) -> None:
+        self._put(self._name_of(index), parameter)
 
 
 class ParameterDict(_Parameters):

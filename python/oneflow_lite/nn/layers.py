@@ -101,7 +101,7 @@ class Linear(Module):
         """Draws new initial values."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # a bound of 1 / sqrt(in_features)
         if self.bias is not None:
-            bound = 1 / math.sqrt(max(1, self.in_features))
+            bound = 1 / math.sqrt(self.in_features) if self.in_features else 0
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:

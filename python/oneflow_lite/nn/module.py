@@ -479,12 +479,12 @@ class Module(Stateful):
         return ""
 
     def __repr__(self) -> str:
-        extra = self.extra_repr()
+        lines = self.extra_repr().splitlines()
         below = [f"({name}): " + repr(module).replace("\n", "\n  ")
                  for name, module in self._modules.items()]  # fmt: skip
-        if not below:
-            return f"{type(self).__name__}({extra})"
-        return f"{type(self).__name__}(\n  " + "\n  ".join([*extra.splitlines(), *below]) + "\n)"
+        if not below and len(lines) < 2:
+            return f"{type(self).__name__}({''.join(lines)})"
+        return f"{type(self).__name__}(\n  " + "\n  ".join([*lines, *below]) + "\n)"
 
 
 _KINDS["_modules"] = Module
