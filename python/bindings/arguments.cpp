@@ -248,14 +248,18 @@ bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* ou
 }
 
 bool ReadFlag(const char* name, const char* argument, PyObject* o, bool* out) {
-  if (IsTensor(o)) {  // most have no truth value
-    PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be bool, not %s", name, argument,
-                 Py_TYPE(o)->tp_name);
-    return false;
-  }
-  const int truth = PyObject_IsTrue(o);
-  *out = truth == 1;
-  return truth >= 0;
+  if (!o) return true;
+  const ArgSchema arg{argument, ArgType::kBool};
+  Value v;
+  if (!ReadArgument(name, arg, o, &v)) return false;
+  *out = std::get<bool>(v);
+  return true;
+}
+
+bool ReadSwitch(const char* name, const char* argument, PyObject* o, bool* out) {
+  if (!o || !PyLong_CheckExact(o)) return ReadFlag(name, argument, o, out);
+  *out = PyObject_IsTrue(o) == 1;
+  return true;
 }
 
 bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value* out) {

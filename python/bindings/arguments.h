@@ -20,8 +20,11 @@ Match AsInt(PyObject* o, int64_t* out);
 // Reads `o` as argument `arg` of function `name`. False: a TypeError that names both is set, or
 // the exception that reading raised.
 bool ReadArgument(const char* name, const ArgSchema& arg, PyObject* o, Value* out);
-// A truth value, of whatever has one but a tensor. False: an exception is set.
+// A bool, or NumPy's, where a function reads its own arguments; null: not given, *out stays. False:
+// a TypeError that names both is set.
 bool ReadFlag(const char* name, const char* argument, PyObject* o, bool* out);
+// The same, or an int, which PyTorch's backward takes for one.
+bool ReadSwitch(const char* name, const char* argument, PyObject* o, bool* out);
 // The elements of `items` as the dims of `arg`.
 bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value* out);
 // The elements of `items` as the tensors of `arg`.

@@ -30,8 +30,14 @@ void CheckDefined(const char* function, const char* argument, const TensorList& 
   }
 }
 
-void BackwardFunction(const py::object& tensors, const py::object& grads, bool retain_graph,
-                      bool create_graph, const py::object& inputs) {
+bool SwitchOrThrow(const char* function, const char* argument, const py::object& o) {
+  bool value = false;
+  if (!ReadSwitch(function, argument, o.ptr(), &value)) throw py::error_already_set();
+  return value;
+}
+
+void BackwardFunction(const py::object& tensors, const py::object& grads, const py::object& retain,
+                      const py::object& create, const py::object& inputs) {
   BackwardArgs b;
   b.outputs = ReadListOrThrow("backward", "tensors", tensors);
   b.grads = ReadListOrThrow("backward", "grad_tensors", grads);
@@ -39,8 +45,8 @@ void BackwardFunction(const py::object& tensors, const py::object& grads, bool r
   CheckDefined("backward", "tensors", b.outputs);
   CheckDefined("backward", "inputs", b.inputs);
   b.has_inputs = !inputs.is_none();
-  b.retain_graph = retain_graph;
-  b.create_graph = create_graph;
+  b.retain_graph = SwitchOrThrow("backward", "retain_graph", retain);
+  b.create_graph = SwitchOrThrow("backward", "create_graph", create);
   Status s;
   {
     GilRelease unlocked;
@@ -50,13 +56,16 @@ void BackwardFunction(const py::object& tensors, const py::object& grads, bool r
 }
 
 py::object GradFunction(const py::object& outputs, const py::object& inputs,
-                        const py::object& grads, bool retain_graph, bool create_graph,
-                        bool allow_unused) {
+                        const py::object& grads, const py::object& retain,
+                        const py::object& create, const py::object& unused) {
   const TensorList of = ReadListOrThrow("grad", "outputs", outputs);
   const TensorList by = ReadListOrThrow("grad", "inputs", inputs);
   TensorList given = ReadListOrThrow("grad", "grad_outputs", grads);
   CheckDefined("grad", "outputs", of);
   CheckDefined("grad", "inputs", by);
+  const bool retain_graph = SwitchOrThrow("grad", "retain_graph", retain);
+  const bool create_graph = SwitchOrThrow("grad", "create_graph", create);
+  const bool allow_unused = SwitchOrThrow("grad", "allow_unused", unused);
   const auto gradients = [&]() -> StatusOr<TensorList> {
     GilRelease unlocked;
     OFL_RETURN_IF_ERROR(CastGradients(of, &given));

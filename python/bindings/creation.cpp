@@ -241,10 +241,11 @@ Tensor FromProtocol(PyObject* data) {
 PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"data", "dtype", "device", "requires_grad", nullptr};
-    PyObject *data, *dtype = Py_None, *device = Py_None;
-    int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOp:tensor", const_cast<char**>(keywords),
-                                     &data, &dtype, &device, &requires_grad)) {
+    PyObject *data, *dtype = Py_None, *device = Py_None, *given = nullptr;
+    bool requires_grad = false;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOO:tensor", const_cast<char**>(keywords),
+                                     &data, &dtype, &device, &given) ||
+        !ReadFlag("tensor", "requires_grad", given, &requires_grad)) {
       return nullptr;
     }
     std::optional<DType> wanted;
@@ -253,7 +254,8 @@ PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
     Tensor result = TensorFromData(data, wanted, where);
     if (!result.defined()) return nullptr;
     if (requires_grad) {
-      if (const Status s = autograd::SetRequiresGrad(result, true); !s.ok()) return Raise(s);
+      const Status s = autograd::SetRequiresGrad(result, true);
+      if (!s.ok()) return Raise(Renamed("tensor", s));
     }
     return Wrap(std::move(result));
   });

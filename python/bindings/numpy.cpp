@@ -112,8 +112,8 @@ py::array MakeArray(const Tensor& t) {
 PyObject* NumpyMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"force", nullptr};
-    PyObject* given = Py_False;
-    bool force;
+    PyObject* given = nullptr;
+    bool force = false;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:numpy", const_cast<char**>(keywords),
                                      &given) ||
         !ReadFlag("numpy", "force", given, &force)) {

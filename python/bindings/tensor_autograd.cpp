@@ -65,18 +65,18 @@ PyObject* RegisterPostHook(PyObject* self, PyObject* callable) {
 PyObject* BackwardMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"gradient", "retain_graph", "create_graph", "inputs", nullptr};
-    PyObject *gradient = Py_None, *retain = Py_None, *inputs = Py_None;
-    int create = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOpO:backward", const_cast<char**>(keywords),
-                                     &gradient, &retain, &create, &inputs)) {
+    PyObject *gradient = Py_None, *retain = Py_None, *create = nullptr, *inputs = Py_None;
+    BackwardArgs b;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|OOOO:backward", const_cast<char**>(keywords),
+                                     &gradient, &retain, &create, &inputs) ||
+        !ReadSwitch("backward", "create_graph", create, &b.create_graph)) {
       return nullptr;
     }
-    BackwardArgs b;
     b.outputs.push_back(Unwrap(self));
-    b.create_graph = create;
-    const int keeps = retain == Py_None ? create : PyObject_IsTrue(retain);
-    if (keeps < 0) return nullptr;
-    b.retain_graph = keeps;
+    b.retain_graph = b.create_graph;
+    if (retain != Py_None && !ReadSwitch("backward", "retain_graph", retain, &b.retain_graph)) {
+      return nullptr;
+    }
     b.has_inputs = inputs != Py_None;
     if (gradient != Py_None) {
       if (!IsTensor(gradient)) {
@@ -101,8 +101,8 @@ PyObject* BackwardMethod(PyObject* self, PyObject* args, PyObject* kwargs) {
 PyObject* RequiresGradInPlace(PyObject* self, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"requires_grad", nullptr};
-    PyObject* given = Py_True;
-    bool value;
+    PyObject* given = nullptr;
+    bool value = true;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:requires_grad_",
                                      const_cast<char**>(keywords), &given) ||
         !ReadFlag("requires_grad_", "requires_grad", given, &value)) {

@@ -17,10 +17,17 @@
 namespace oneflow_lite::python {
 namespace {
 
+// Without its module.
+const char* NameOf(PyTypeObject* type) {
+  const char* dot = std::strrchr(type->tp_name, '.');
+  return dot ? dot + 1 : type->tp_name;
+}
+
 // A new object of the class around a tensor that has none.
 PyObject* NewObject(PyTypeObject* type, Tensor t, bool requires_grad) {
   if (requires_grad) {
-    if (const Status s = autograd::SetRequiresGrad(t, true); !s.ok()) return Raise(s);
+    const Status s = autograd::SetRequiresGrad(t, true);
+    if (!s.ok()) return Raise(Renamed(NameOf(type), s));
   }
   return WrapAs(type, std::move(t));
 }
@@ -219,14 +226,21 @@ Tensor EmptyOf(PyObject* sizes, DType dtype, std::optional<Device> device) {
 PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
     static const char* keywords[] = {"data", "requires_grad", "dtype", "device", nullptr};
-    PyObject *data = nullptr, *dtype_given = Py_None, *device_given = Py_None;
-    int requires_grad = 0;
+    PyObject *data = nullptr, *dtype_given = Py_None, *device_given = Py_None, *given = nullptr;
+    bool requires_grad = false;
     const Items positional(args);
     const bool sizes = positional.size() > 0 && PyLong_CheckExact(positional[0].get());
     PyRef one(sizes ? PyTuple_Pack(1, args) : nullptr);  // Tensor(2, 3): the sizes are the data
-    if (!PyArg_ParseTupleAndKeywords(sizes ? one.get() : args, kwargs, "|Op$OO:Tensor",
-                                     const_cast<char**>(keywords), &data, &requires_grad,
-                                     &dtype_given, &device_given)) {
+    if (!PyArg_ParseTupleAndKeywords(sizes ? one.get() : args, kwargs, "|OO$OO:Tensor",
+                                     const_cast<char**>(keywords), &data, &given, &dtype_given,
+                                     &device_given)) {
+      return nullptr;
+    }
+    if (given && type->tp_init != tensor_type->tp_init) {  // maybe an argument of its __init__
+      const int truth = PyObject_IsTrue(given);
+      if (truth < 0) return nullptr;
+      requires_grad = truth == 1;
+    } else if (!ReadFlag(NameOf(type), "requires_grad", given, &requires_grad)) {
       return nullptr;
     }
     std::optional<DType> dtype;

@@ -85,19 +85,22 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     """The function with other names and orders of arguments, and with errors as those of a C++
     function: they begin with its name, and name the argument that is no tensor.
 
-    Nothing is looked at unless the function raised: a call costs a frame more, and what behaves
-    like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
+    Nothing but flags is looked at unless the function raised: a call costs a frame more, and what
+    behaves like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
     pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone.
     """
     if not inspect.isfunction(function):
         return function
     name, code = function.__name__, inspect.unwrap(function).__code__
     signature = Signature(function, out=out)
+    flags = bool(signature.flags)
     if code.co_argcount + code.co_kwonlyargcount == 0 and signature.is_plain():
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if flags:
+            signature.check_flags(args, kwargs)
         try:
             placement = _placement_of(*args, *kwargs.values()) if kwargs else _placement_of(*args)
             if placement is None:

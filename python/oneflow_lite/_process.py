@@ -9,6 +9,7 @@ import warnings
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._named_errors import named
+from oneflow_lite._signature import check_flag
 from oneflow_lite._oneflow_lite import Generator
 from oneflow_lite._oneflow_lite import device as _device
 
@@ -81,11 +82,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     warn_only : bool
         Taken for PyTorch's sake; there is nothing to warn of.
     """
-    if not isinstance(mode, bool):
-        raise TypeError(
-            "use_deterministic_algorithms(): argument 'mode' must be bool, not "
-            + type(mode).__name__
-        )
+    check_flag("use_deterministic_algorithms", "mode", mode)
+    check_flag("use_deterministic_algorithms", "warn_only", warn_only)
     global deterministic_by_switch
     deterministic_by_switch = False
     _ext.set_deterministic_algorithms(mode)

@@ -13,6 +13,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._warnings import warn
@@ -23,11 +25,24 @@ MUST_BE = {
     "Tensor | None": "Tensor or None",
     "Sequence[Tensor]": "a list of Tensors",
 }
+# Flags, of which PyTorch takes nothing else, in their annotations.
+_FLAGS = {"bool": (bool, np.bool_), "bool | None": (bool, np.bool_, type(None))}
+# PyTorch takes whatever has a truth value.
+_TAKES_ANY_TRUTH = ("gumbel_softmax",)
 # Orders of arguments by place that PyTorch takes still; those in C++ register theirs.
 _OLDER = {
     "addcdiv": ("input, value, tensor1, tensor2",),
     "addcmul": ("input, value, tensor1, tensor2",),
 }
+
+
+def check_flag(function: str, argument: str, value: Any, annotation: str = "bool") -> None:
+    """TypeError where what should be a bool is none."""
+    if not isinstance(value, _FLAGS[annotation]):
+        kind = annotation.replace("|", "or")
+        raise TypeError(
+            f"{function}(): argument '{argument}' must be {kind}, not {type(value).__name__}"
+        )
 
 
 class Meaning(NamedTuple):
@@ -50,6 +65,9 @@ class Signature:
         self.names = code.co_varnames[: count + code.co_kwonlyargcount]
         self.takes_any = bool(code.co_flags & inspect.CO_VARKEYWORDS)
         self.kinds = inner.__annotations__
+        known = {} if self.name in _TAKES_ANY_TRUTH else self.kinds
+        self.flags = [(i, name, known[name]) for i, name in enumerate(self.names)
+                      if known.get(name) in _FLAGS]  # fmt: skip
         self.older = [order.split(", ") for order in _OLDER.get(self.name, ())]
 
     def must_be(self) -> dict[str, str]:
@@ -57,9 +75,16 @@ class Signature:
         return {name: kind for name, kind in self.kinds.items()
                 if kind in MUST_BE and name not in ("self", "return")}  # fmt: skip
 
+    def check_flags(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """TypeError where a flag is no bool: Python would take anything for one."""
+        for place, name, annotation in self.flags:
+            value = args[place] if place < len(args) else kwargs.get(name, False)
+            check_flag(self.name, name, value, annotation)
+
     def is_plain(self) -> bool:
         """Whether nothing but its own names can be meant."""
-        return not (self.out or self.must_be() or {"dim", "dims", "keepdim"} & {*self.names})
+        takes = self.out or self.flags or self.must_be()
+        return not (takes or {"dim", "dims", "keepdim"} & {*self.names})
 
     def understand(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Meaning | None:
         """What arguments mean that the function refused; None where nothing else can be meant."""

@@ -19,6 +19,7 @@ from oneflow_lite._absent import complete
 from oneflow_lite._layouts import contiguous_format, strided
 from oneflow_lite._named_errors import named, renamed
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
+from oneflow_lite._signature import check_flag
 from oneflow_lite._tensor_repr import tensor_repr
 from oneflow_lite._typed_tensors import TYPES
 from oneflow_lite._ufuncs import array_ufunc, array_wrap
@@ -48,13 +49,15 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     RuntimeError
         The device is not there.
     """
-    kwargs.pop("non_blocking", None)
+    if kwargs:
+        check_flag("to", "non_blocking", kwargs.pop("non_blocking", False))
     layout = kwargs.pop("memory_format", None)
     if args and isinstance(args[0], Tensor):
         args = (args[0].device, args[0].dtype, *args[1:])
     elif args and isinstance(args[0], dtype | type):
         args = (None, *args)
     if len(args) > 2:  # then come non_blocking and copy
+        check_flag("to", "non_blocking", args[2])
         args = (*args[:2], *args[3:])
     result = _to(self, *args, **kwargs)
     return result.contiguous() if layout is contiguous_format else result

@@ -340,3 +340,23 @@ def test_shapes_of_another_tensor():
     x, y = flow.arange(6), flow.zeros(2, 3)
     assert x.view_as(y).shape == x.reshape_as(y).shape == (2, 3)
     assert flow.ones(3).expand_as(y).stride() == (0, 1)
+
+
+def test_reversed_is_a_tensor():
+    x = flow.arange(6).view(2, 3)
+    assert reversed(x).tolist() == [[3, 4, 5], [0, 1, 2]] and reversed(x[0]).tolist() == [2, 1, 0]
+    assert reversed(flow.tensor(5.0)).item() == 5
+
+
+def test_what_cannot_require_grad_is_named_by_who_was_called():
+    whole = flow.tensor([1])
+    calls = {
+        "tensor": lambda: flow.tensor([1], requires_grad=True),
+        "Parameter": lambda: flow.nn.Parameter(whole),
+        "Tensor": lambda: flow.Tensor(whole, requires_grad=True),
+        "zeros": lambda: flow.zeros(1, dtype=flow.int64, requires_grad=True),
+        "requires_grad_": whole.requires_grad_,
+    }
+    for name, call in calls.items():
+        with pytest.raises(RuntimeError, match=rf"^{name}\(\): only floating tensors can require"):
+            call()

@@ -163,7 +163,7 @@ def grad(
     wanted = _as_list(inputs)
     if not wanted:
         raise ValueError("grad(): inputs is empty; grad requires non-empty inputs.")
-    unused = bool(allow_unused) or materialize_grads
+    unused = materialize_grads or (False if allow_unused is None else allow_unused)
     run = _batched if is_grads_batched else _ext.grad
     grads = run(_as_list(outputs), wanted, _as_list(grad_outputs), retain, create_graph, unused)
     if materialize_grads:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
+from oneflow_lite._signature import check_flag
 
 __all__ = ["pad_sequence", "unpad_sequence"]
 
@@ -42,6 +43,7 @@ def pad_sequence(
     ShapeError
         There is no sequence, one has no dims, or they differ beyond the length.
     """
+    check_flag("pad_sequence", "batch_first", batch_first)
     if padding_side not in _SIDES:
         raise ValueError(f"pad_sequence(): padding_side must be 'left' or 'right', "
                          f"not {padding_side!r}")  # fmt: skip
