@@ -49,8 +49,8 @@ inline bool ReducesDimsApart(const Tensor& x) { return x.device().type == Device
 inline bool WidensAsItAdds(const Tensor& src) {
   return src.device().type == DeviceType::kCPU && src.dtype() == DType::kBFloat16;
 }
-// Whether a sum of losses is quicker than their values and the sum of those: on the CPU a loss widens
-// 16-bit floats in passes of its own.
+// Whether a sum of losses is quicker than their values and the sum of those: on the CPU a loss
+// widens 16-bit floats in passes of its own.
 inline bool SumsLossesAtOnce(const Tensor& x) {
   return x.device().type == DeviceType::kCUDA || ComputeType(x.dtype()) == x.dtype();
 }

@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kColumnsResident)
   }
   __syncthreads();
 
-  // Of each column the ways are merged, many of them by several threads first, and by the last block
-  // the chunks. Neighbouring threads take neighbouring states.
+  // Of each column the ways are merged, many of them by several threads first, and by the last
+  // block the chunks. Neighbouring threads take neighbouring states.
   State* states = chunks.states + (int64_t{outer} * p.across + across) * columns + rank;
   const State* of = slots + rank;
   int count = ways;
