@@ -5,6 +5,7 @@
 // Of values that are read, functional/host_value.h says as much.
 #pragma once
 
+#include "oneflow_lite/core/held_columns.h"
 #include "oneflow_lite/core/tensor.h"
 #include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/kernel_registry.h"
@@ -48,6 +49,11 @@ inline bool ReducesDimsApart(const Tensor& x) { return x.device().type == Device
 // Whether scatter_add widens src to a wide sum's dtype at no cost: bfloat16 by a shift, on the CPU.
 inline bool WidensAsItAdds(const Tensor& src) {
   return src.device().type == DeviceType::kCPU && src.dtype() == DType::kBFloat16;
+}
+// Whether scatter_add of `count` elements along a dim of `size` sums 16-bit floats in float32 by
+// itself.
+inline bool AddsInFloat32(const Tensor& self, int64_t count, int64_t size) {
+  return self.device().type == DeviceType::kCUDA && HoldsColumns(count, size);
 }
 // Whether a sum of losses is quicker than their values and the sum of those: on the CPU a loss
 // widens 16-bit floats in passes of its own.

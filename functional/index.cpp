@@ -140,6 +140,15 @@ const OpExpr& ScatterOpExpr(const char* name) {
       .Get();
 }
 
+// Whether a sum of 16-bit floats is taken in a copy of self in float32, to be rounded once.
+bool SumsInCopy(const Tensor& self, int64_t dim, const Tensor& index) {
+  if (ComputeType(self.dtype()) == self.dtype()) return false;
+  const StatusOr<int64_t> wrapped = WrapDim("scatter_add_", dim, self);
+  if (!wrapped.ok() || index.ndim() != self.ndim() || self.ndim() == 0) return true;
+  const int axis = static_cast<int>(*wrapped);
+  return !AddsInFloat32(self, index.shape()[axis], self.shape()[axis]);
+}
+
 }  // namespace
 
 StatusOr<Tensor> ApartFrom(const Tensor& self, const Tensor& t) {
@@ -198,7 +207,7 @@ StatusOr<Tensor> ScatterAddPlaces(const Tensor& self, int64_t dim, const Tensor&
     return DTypeMismatch("scatter_add_", "src", src.dtype(), Name(self.dtype()));
   }
   // The 16-bit floats are summed in float32 and rounded once.
-  if (ComputeType(self.dtype()) != self.dtype()) {
+  if (SumsInCopy(self, dim, index)) {
     OFL_ASSIGN_OR_RETURN(const Tensor sum, Cast(self, ComputeType(self.dtype())));
     OFL_RETURN_IF_ERROR(AddPlacesWide(sum, dim, index, src, from_end).status());
     return CopyInto(self, sum);
@@ -237,7 +246,7 @@ StatusOr<Tensor> ScatterAdd(const Tensor& x, int64_t dim, const Tensor& index, c
     return DTypeMismatch("scatter_add", "src", src.dtype(), Name(x.dtype()));
   }
   const DType wide = ComputeType(x.dtype());
-  if (wide == x.dtype()) {
+  if (!SumsInCopy(x, dim, index)) {
     OFL_ASSIGN_OR_RETURN(const Tensor y, Clone(x));
     return ScatterAddInto(y, dim, index, src);
   }

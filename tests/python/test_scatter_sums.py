@@ -52,6 +52,34 @@ def test_columns_of_one_place_and_of_several_parts(size, dim, device):
     np.testing.assert_array_equal(got.cpu().numpy(), summed(x, dim, places, source))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("count, size", [
+    (0, 7), (1, 7), (63, 40),  # short: summed in a copy
+    (64, 40), (257, 40), (64, 1024), (8192, 8192),  # held
+    (64, 1025), (100, 1601),  # sparse: in a copy
+    (1500, 14_601), (3000, 40_000),  # held whole in 16 bits only, and in parts
+])  # fmt: skip
+def test_sums_of_16_bits_are_rounded_once(count, size, dim, dtype, device):
+    """oneflow_lite/core/held_columns.h says which columns CUDA holds; x begins at an odd offset."""
+    shape, whole = [3, 3], [4, 4]
+    shape[dim], whole[dim] = count, size + 1
+    given = tensor(RNG.standard_normal(whole), dtype, device)
+    source = tensor(RNG.standard_normal(shape), dtype, device)
+    places = RNG.integers(0, size, shape)
+    at, x = flow.tensor(places).to(device), given[1:, 1:]
+    got = x.scatter_add(dim, at, source)
+    exact = summed(host(x).astype("float64"), dim, places, host(source).astype("float64"))
+    terms = summed(np.abs(host(x)).astype("float64"), dim, places, np.abs(host(source)))
+    step = {"float16": 2**-11, "bfloat16": 2**-8}[dtype]
+    assert (np.abs(host(got) - exact) <= step * np.abs(exact) + 1e-6 * terms + 2**-25).all()
+    assert flow.equal(got, x.float().scatter_add(dim, at, source.float()).to(got.dtype))
+    into = given.clone()
+    into[1:, 1:].scatter_add_(dim, at, source)
+    assert flow.equal(into[1:, 1:], got)
+    assert flow.equal(into[0], given[0]) and flow.equal(into[:, 0], given[:, 0])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("count", [32_767, 32_768, 50_001])
 def test_a_long_line(dtype, count, device):

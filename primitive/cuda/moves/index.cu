@@ -6,6 +6,7 @@
 // of the result are held in shared memory. Where elements overwrite each other in columns too long
 // for that, the greatest number of those that go to a place is found first, by atomics, and that
 // one is written.
+#include "oneflow_lite/core/held_columns.h"
 #include "primitive/cuda/moves/index_launch.h"
 #include "primitive/cuda/moves/index_stores.cuh"
 #include "primitive/cuda/strided/elements.cuh"
@@ -125,8 +126,9 @@ cudaError_t LaunchPutLast(const ScatterRun& run, cudaStream_t stream) {
 
 // A warp holds a column of the result, or a part of it, in shared memory and goes through the
 // column's elements in their order, 32 at a time. Of those that meet in a place the last one stays,
-// or they are added one after the other, so that the sums are those of one thread.
-template <class T, class X>
+// or they are added one after the other, so that the sums are those of one thread. M: what the
+// result has in memory; T: what is held, which is wider where 16-bit floats are summed.
+template <class T, class X, class M>
 struct HeldColumns {
   Strided<3> g;
   ScatterDim p;
@@ -135,7 +137,7 @@ struct HeldColumns {
   bool in_step;   // the warps of a block read beside each other
   const int64_t* index;
   const X* src;
-  T* dst;
+  M* dst;
 };
 constexpr int kHeldWarps = 8;  // of a block, at most
 // Of 32 elements, read before they are needed: few warps of a multiprocessor have room for columns,
@@ -144,14 +146,14 @@ constexpr int kHeldSteps = 8;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 // The elements of kHeldSteps steps, from this lane's first one on. `left` of them are the column's.
-template <class T, class X>
+template <class T, class X, class M>
 struct HeldElements {
   int64_t found[kHeldSteps];
   int place[kHeldSteps];  // among those held, or a number below 0 that no other lane has
   X value[kHeldSteps];
 
   // Loads that nothing waits for before Find. Where the whole column is held, all of src is wanted.
-  __device__ __forceinline__ void Load(const HeldColumns<T, X>& s, const int64_t* index,
+  __device__ __forceinline__ void Load(const HeldColumns<T, X, M>& s, const int64_t* index,
                                        const X* src, int64_t left) {
     const int n = Count(left);
 #pragma unroll
@@ -160,7 +162,7 @@ struct HeldElements {
       value[step] = step * 32 < n && s.parts == 1 ? src[step * 32 * s.p.src_stride] : X(0.0f);
     }
   }
-  __device__ __forceinline__ void Find(const HeldColumns<T, X>& s, const X* src, int64_t begin,
+  __device__ __forceinline__ void Find(const HeldColumns<T, X, M>& s, const X* src, int64_t begin,
                                        int size, int64_t left) {
     const int n = Count(left);
 #pragma unroll
@@ -227,9 +229,9 @@ struct HeldElements {
   }
 };
 
-template <class T, class X, class Store>
+template <class T, class X, class M, class Store>
 __global__ void __launch_bounds__(kHeldWarps * 32)
-    HeldKernel(const __grid_constant__ HeldColumns<T, X> s) {
+    HeldKernel(const __grid_constant__ HeldColumns<T, X, M> s) {
   extern __shared__ uint4 memory[];
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   T* held = reinterpret_cast<T*>(memory) + warp * s.part;
@@ -239,14 +241,14 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
   OffsetsOf<3, int64_t>(s.g, task - part * s.g.numel, offsets);
   const int64_t begin = part * s.part, rest = s.p.size - begin;
   const int size = part >= s.parts ? 0 : rest < s.part ? static_cast<int>(rest) : s.part;
-  T* to = s.dst + offsets[2] + begin * s.p.dst_stride;
+  M* to = s.dst + offsets[2] + begin * s.p.dst_stride;
   constexpr int kStep = 32 * kHeldSteps;
   for (int first = lane; first < size; first += kStep) {
     T there[kHeldSteps];
 #pragma unroll
     for (int k = 0; k < kHeldSteps; ++k) {
       const int j = first + k * 32;
-      if (j < size) there[k] = to[j * s.p.dst_stride];
+      if (j < size) there[k] = Widened<T>(to[j * s.p.dst_stride]);
     }
 #pragma unroll
     for (int k = 0; k < kHeldSteps; ++k) {
@@ -256,7 +258,7 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
   __syncwarp();
   const int64_t* index = s.index + offsets[0] + lane * s.p.index_stride;
   const X* src = s.src + offsets[1] + lane * s.p.src_stride;
-  HeldElements<T, X> now, next;
+  HeldElements<T, X, M> now, next;
   now.Load(s, index, src, s.p.count);
   for (int64_t left = s.p.count; left > 0; left -= kStep) {
     now.Find(s, src, begin, size, left);
@@ -267,11 +269,9 @@ __global__ void __launch_bounds__(kHeldWarps * 32)
     now = next;
     if (s.in_step) __syncthreads();
   }
-  for (int j = lane; j < size; j += 32) to[j * s.p.dst_stride] = held[j];
+  for (int j = lane; j < size; j += 32) to[j * s.p.dst_stride] = Widened<M>(held[j]);
 }
 
-constexpr int64_t kHeldColumn = 64;       // elements of a column from which on a warp has it
-constexpr int64_t kSparse = 16;           // times as many places as elements, of which few are met
 constexpr int64_t kFewParts = 4;          // of a column that is overwritten
 constexpr int64_t kHeldBytes = 16 << 10;  // of a block whose warps read each a column of its own
 
@@ -290,21 +290,26 @@ struct HeldPlan {
   }
 };
 
+// What is held of a result of T.
+template <class T, class Store>
+using HeldOf = std::conditional_t<std::is_same_v<Store, AddTo>, ComputeType<T>, T>;
+
 template <class T, class X, class Store>
 cudaError_t LaunchHeld(const ScatterRun& run, const HeldPlan& plan, const DeviceLimits& limits,
                        cudaStream_t stream) {
-  const cudaError_t error = AllowAllShared<&HeldKernel<T, X, Store>>(limits);
+  using H = HeldOf<T, Store>;
+  const cudaError_t error = AllowAllShared<&HeldKernel<H, X, T, Store>>(limits);
   if (error != cudaSuccess) return error;
-  const HeldColumns<T, X> columns{run.g,
-                                  run.dim,
-                                  static_cast<int>(plan.part),
-                                  plan.parts,
-                                  run.dim.index_stride != 1,
-                                  run.index,
-                                  static_cast<const X*>(run.src),
-                                  static_cast<T*>(run.dst)};
-  return Launch(HeldKernel<T, X, Store>, CeilDiv(run.g.numel * plan.parts, plan.warps),
-                plan.warps * 32, static_cast<size_t>(plan.warps * plan.part) * sizeof(T), stream,
+  const HeldColumns<H, X, T> columns{run.g,
+                                     run.dim,
+                                     static_cast<int>(plan.part),
+                                     plan.parts,
+                                     run.dim.index_stride != 1,
+                                     run.index,
+                                     static_cast<const X*>(run.src),
+                                     static_cast<T*>(run.dst)};
+  return Launch(HeldKernel<H, X, T, Store>, CeilDiv(run.g.numel * plan.parts, plan.warps),
+                plan.warps * 32, static_cast<size_t>(plan.warps * plan.part) * sizeof(H), stream,
                 columns);
 }
 
@@ -314,9 +319,8 @@ cudaError_t LaunchScatter(const ScatterRun& run, const DeviceLimits& limits, cud
   const ScatterDim& p = run.dim;
   if (g.numel <= 0 || p.count <= 0 || p.size <= 0) return cudaSuccess;
   constexpr bool kPut = std::is_same_v<Store, Put>;
-  const HeldPlan plan(p, sizeof(T), limits);
-  const bool held =
-      p.count >= kHeldColumn && p.size <= kSparse * p.count && (!kPut || plan.parts <= kFewParts);
+  const HeldPlan plan(p, sizeof(HeldOf<T, Store>), limits);
+  const bool held = HoldsColumns(p.count, p.size) && (!kPut || plan.parts <= kFewParts);
   if (held && g.numel * plan.parts < kMaxBlocks) {
     return LaunchHeld<T, X, Store>(run, plan, limits, stream);
   }
