@@ -38,7 +38,7 @@ OTHER_NAMES = {
 # Functors that no function of Python comes to by a name of its own, by the reason.
 WITHOUT_PYTHON = {
     "formulas of gradients": r"\w+Backward|\w+Slope[AB]?|MulDiv|ClampInside|ClampShare|LossSlope|"
-    "SumToShape|ScaleRowsInto|CumProdFrom|LinearScan|SolveFactored|LogSumExpAs|NllLossRows|"
+    "LossSum|SumToShape|ScaleRowsInto|CumProdFrom|LinearScan|SolveFactored|LogSumExpAs|NllLossRows|"
     "LuPermutation|IndexSum",
     "indices of Python, x[...], where negative places count from the end":
     "GatherPlaces|ScatterPlaces|ScatterAddPlaces|SelectPlaces|IndexDim|IndexDimInto|IndexFirst|"
