@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The blocks of a thread-block cluster (sm_90 and later) that work on one row together; elsewhere a
-// cluster is a single block. This file, chip/async_copy.cuh and chip/async_copy.cuh are the places
-// of the row kernels that tell architectures apart.
+// cluster is a single block. This file and chip/async_copy.cuh alone tell architectures apart.
 #pragma once
 
 #include <stdint.h>

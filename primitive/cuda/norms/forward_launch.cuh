@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The ways in which the norms' forward is launched: rows of whole packs by kernels of their own
-// (norms/forward_whole.cuh; wide ones, layer_norm: norms/forward_wide.cuh, rms_norm:
-// norms/forward_wide.cuh), others by the tiers of rows/row.cuh, with a residual after
-// norms/add.cuh.
+// (norms/forward_whole.cuh, norms/forward_wide.cuh), others by the tiers of rows/row.cuh, with a
+// residual after norms/add.cuh.
 #pragma once
 
 #include "primitive/cuda/norms/add.cuh"

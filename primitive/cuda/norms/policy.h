@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the norms' backward is laid out: the one table behind its dispatch, whose numbers
-// norms/plan.h has. Where few bytes are moved, norms/backward/few_policy.h has another; for rows
-// that are no whole packs, up to 256 packs, and for wide rows, whole packs or not, where there are
-// clusters, norms/backward/policy.h. A forward over whole packs is norms/whole_policy.h's.
+// How teams of the norms' backward are laid out, by the numbers of norms/plan.h.
+// norms/backward/README.md says which kernel serves which rows, and where the others' numbers are.
 //
 // Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
 // columns and visits row after row, so that weights stay on chip and their gradients gather in

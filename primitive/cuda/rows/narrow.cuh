@@ -371,5 +371,4 @@ cudaError_t LaunchWords(const A& a, int64_t rows, int64_t cols, cudaStream_t str
 }
 
 }  // namespace internal
-
 }  // namespace oneflow_lite::cuda

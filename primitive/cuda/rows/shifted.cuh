@@ -251,5 +251,4 @@ cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, int64_t rows, i
 }
 
 }  // namespace internal
-
 }  // namespace oneflow_lite::cuda

@@ -7,9 +7,7 @@
 //   KeptScores   a boolean mask or none; scales above 0
 //   AddedScores  an additive mask of x's type, for wide rows
 //
-// scale_mask/formed.cuh has the others.
-//
-// Each has
+// Each (scale_mask/formed.cuh has the others) has
 //   Element, kInputs, Raw<N>        what is read, as for a row algorithm (rows/row.cuh)
 //   IsAligned(head); Raw<N> Load<kAccess, N>(col), where col is visible, of the row at hand
 //   Held<N> Open(Raw<N>, left)      what waits in registers, `left` columns before what is hidden

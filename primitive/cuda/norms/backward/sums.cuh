@@ -306,5 +306,4 @@ cudaError_t LaunchExact(const NormBackward<T>& a, const DeviceLimits& limits, cu
 }
 
 }  // namespace internal
-
 }  // namespace oneflow_lite::cuda
