@@ -40,7 +40,8 @@ struct RowPolicy {
   // no more have registers (docs/lab/29-wider-than-registers.md).
   static constexpr int kClusterThreads = 384, kClusterBlocks = 3, kClusterBytes = 58 << 10;
   static constexpr int64_t kMostOfTwoBytes = 256 << 10;
-  // Of few rows that might have the whole grid.
+  // Of rows that so many blocks would keep, clusters of more that fill the device are faster than
+  // the whole grid (docs/lab/61-which-tiers-earn-their-lines.md).
   static constexpr int kFewClusterBlocks = 8;
 
   static constexpr int kGridThreads = 1024;
@@ -233,18 +234,20 @@ inline RowPlan ChooseRowPlan(int64_t rows, int64_t cols, const RowTraits& t,
     const int64_t most = Min(limits.shared_per_block, P::kSharedBytes);
     if (t.register_cluster == 1 && tiers.Share(1) <= most) return tiers.Shared(1, most);
   }
-  const int chunks = t.has_workspace ? GridChunks(rows, packs, limits) : 1;
-  const bool narrows = chunks > 1 && t.shared_cluster > P::kFewClusterBlocks;
-  const int most_blocks = narrows ? P::kFewClusterBlocks : t.shared_cluster;
-  if (chunks == 1 || tiers.Fills(most_blocks)) {
+  constexpr int kFew = P::kFewClusterBlocks;
+  const bool fill = t.shared_cluster > kFew && tiers.Many(kFew) &&
+                    tiers.Share(kFew) <= limits.shared_per_block &&
+                    (!t.is_double || tiers.Share(t.shared_cluster) <= P::kSharedBytes);
+  const int chunks = t.has_workspace && !fill ? GridChunks(rows, packs, limits) : 1;
+  if (chunks == 1 || (t.shared_cluster == 1 && tiers.Fills(1))) {
     const int held = tiers.BlocksOfRegisters();
     if (tiers.InRegisters(held) && (held > 1 || t.shared_cluster == 1)) return tiers.Block(held);
-    const int blocks = LeastBlocks(most_blocks, [&](int blocks) {
+    const int blocks = LeastBlocks(t.shared_cluster, [&](int blocks) {
       return tiers.Share(blocks) <= P::kClusterBytes && tiers.Fills(blocks);
     });
     // One block per SM could not store one row while it loads another.
     const bool alone = rows * blocks <= limits.multiprocessors;
-    if (t.shared_cluster > 1 && chunks == 1) {
+    if (t.shared_cluster > 1) {
       if (alone) return tiers.Shared(blocks, limits.shared_per_block);
       // Of doubles the rest had better be read again by single blocks, too.
       if (!t.is_double || tiers.Share(blocks) <= P::kSharedBytes) {
