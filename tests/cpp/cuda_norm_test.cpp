@@ -205,6 +205,21 @@ TEST_P(CudaNormTest, OddOffsetsAndStrides) {
   }
 }
 
+// Rows that lie alike, but not as their weights do: by packs from 32 rows a multiprocessor on, in 8
+// or 16 lanes up to 64 packs, of more columns than 64 (128).
+TEST_P(CudaNormTest, ManyRowsThatLieAlike) {
+  const int64_t few = 32 * int64_t{stream_->properties().multiprocessors};
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+    const int64_t pack = PackOf(dtype), most = 64 * pack;
+    for (const int64_t cols : {16 * pack + 1, 17 * pack, 32 * pack + 3, most - 1, most + 1}) {
+      for (const int64_t rows : {few, few + 1}) {
+        RunBoth(dtype, {.rows = rows, .cols = cols, .x_offset = 1, .offset = 1});
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
 // Columns of 4, 8 and 16 lanes, a warp up to 128 packs, a block's registers up to 2048 (float64
 // 1536), clusters of 2 and more; x, weight and what is written each at an offset of its own.
 TEST_P(CudaNormTest, WidthsAroundTheTiersBoundariesAtOddOffsets) {

@@ -161,11 +161,12 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 }
 
 // Narrow rows that lie alike, of an algorithm that has another one for registers because its
-// weights do not.
+// weights do not: of few rows that one is faster (docs/lab/61-which-tiers-earn-their-lines.md).
 template <class A>
-bool IsAlikeGroup(const A& a, int64_t cols) {
+bool IsAlikeGroup(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits) {
   const int64_t least = sizeof(typename A::Output) == 2 ? kMostColumns / 2 : kMostColumns;
-  return cols > least && cols / A::kPack <= 64 && a.LiesAlike();
+  const bool few = rows <= int64_t{32} * limits.multiprocessors && cols >= least + least / 8;
+  return !few && cols > least && cols / A::kPack <= 64 && a.LiesAlike();
 }
 template <class A>
 cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {

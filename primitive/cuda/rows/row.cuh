@@ -185,7 +185,7 @@ cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLim
         break;
       } else if constexpr (kShifted<kAligned, A>) {
         if constexpr (Offers<A, RowOffers::kInRegisters>) {
-          if (IsAlikeGroup(a, cols)) return LaunchAlikeGroups(a, rows, cols, stream);
+          if (IsAlikeGroup(a, rows, cols, limits)) return LaunchAlikeGroups(a, rows, cols, stream);
         }
         return LaunchShiftedGroups(RegistersOf<false>(a), rows, cols, stream);
       } else {
