@@ -45,15 +45,21 @@ bool IsInside(T x, T low, T high) {
   constexpr T kInf = std::numeric_limits<T>::infinity();
   return ((x > low) | (low == -kInf)) & ((x < high) | (high == kInf)) & (x == x);
 }
-// functional/ternary.h says what the shares are.
-template <class T>
-T ClampShare(T x, T low, T high, int64_t which) {
-  const bool inverted = low > high, in_order = low < high;
-  const bool below = (x < low) & !inverted, above = (x > high) | inverted;
-  const bool at_low = in_order & (x == low), at_high = in_order & (x == high);
-  const bool all = which == 1 ? below : which == 2 ? above : !below & !above;
-  const bool half = which == 1 ? at_low : which == 2 ? at_high : at_low | at_high;
-  return half ? T(0.5) : T(all);
+// functional/ternary.h says what the shares are. `kWhich` is known to the compiler, which keeps
+// branches in a loop that chooses.
+template <int kWhich, class T>
+T ClampShare(T x, T low, T high) {
+  constexpr T kNone = 0, kHalf = T(0.5), kAll = 1;
+  if (kWhich == 1) {
+    const T tied = (x == low) & (low < high) ? kHalf : kNone;
+    return (x < low) & !(low > high) ? kAll : tied;
+  }
+  if (kWhich == 2) {
+    const T tied = (x == high) & (low < high) ? kHalf : kNone;
+    return (x > high) | (low > high) ? kAll : tied;
+  }
+  const T whole = ((x == low) | (x == high)) & (low < high) ? kHalf : kAll;
+  return (x < low) | (x > high) | (low > high) ? kNone : whole;
 }
 template <class T>
 bool IsClose(T a, T b, const TernaryNumbers& v) {
@@ -151,6 +157,19 @@ void ClampLoop(int64_t n, const void* a_data, const void* b_data, const void* c_
     StoreUpTo(z, d, out + i, count);
   });
 }
+template <class T>
+void ClampShareLoop(int64_t n, const void* a, const void* b, const void* c, const TernaryNumbers& v,
+                    void* out) {
+  const auto loop = [&]<int kWhich>(std::integral_constant<int, kWhich>) {
+    const auto share = [](T x, T low, T high, const TernaryNumbers&) {
+      return ClampShare<kWhich>(x, low, high);
+    };
+    Loop<T, T, decltype(share)>(n, a, b, c, v, out);
+  };
+  if (v.whole == 1) return loop(std::integral_constant<int, 1>());
+  if (v.whole == 2) return loop(std::integral_constant<int, 2>());
+  loop(std::integral_constant<int, 0>());
+}
 template <class F>
 TernaryLoop All(DType dtype, F f) {
   return VisitAll(ComputeType(dtype), [&]<class T>(Tag<T>) -> TernaryLoop {
@@ -188,7 +207,8 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
     case TernaryOp::kClampInside:
       return Floats(dtype, OFL_FN(((void)v, IsInside(a, b, c))));
     case TernaryOp::kClampShare:
-      return Floats(dtype, OFL_FN(ClampShare(a, b, c, v.whole)));
+      if (dtype == DType::kFloat32) return &ClampShareLoop<float>;
+      return dtype == DType::kFloat64 ? &ClampShareLoop<double> : nullptr;
     case TernaryOp::kIsClose:
       return All(dtype, OFL_FN(((void)c, IsClose(a, b, v))));
     case TernaryOp::kPowSlopeA:
