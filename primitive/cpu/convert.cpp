@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/simd_targets.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -49,7 +50,7 @@ void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
   const From* HWY_RESTRICT src = static_cast<const From*>(src_data);
   To* HWY_RESTRICT dst = static_cast<To*>(dst_data);
   if constexpr (std::is_same_v<From, To>) {
-    std::memcpy(dst_data, src_data, static_cast<size_t>(n) * sizeof(To));
+    CopyBytes(n * int64_t{sizeof(To)}, src_data, dst_data);
   } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bfloat16>) {
     NarrowToBFloat16(n, src, dst);
   } else if constexpr ((kIsHalf<From> ||

@@ -83,7 +83,7 @@ class CpuCopy final : public Copy {
   static void CopyRow(int64_t bytes, const char* x, char* y) {
     constexpr int64_t kLong = 256;  // for which memcpy is worth its call
     if (bytes < kLong) return CopyBlocks(bytes, x, y);
-    std::memcpy(y, x, static_cast<size_t>(bytes));
+    CopyBytes(bytes, x, y);
   }
 
   // Whether a run takes less than the way to the next one.

@@ -15,6 +15,7 @@
 #include "oneflow_lite/core/parallel.h"
 #include "oneflow_lite/core/places.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/rearrange.h"
 #include "primitive/places.h"
 #include "primitive/word.h"
 
@@ -72,7 +73,7 @@ class CpuIndexSelect final : public IndexSelect {
       const char* from = static_cast<const char*>(x) + o * s.outer_stride * item_;
       char* to = static_cast<char*>(y) + (o * s.count + begin) * bytes;
       for (int64_t k = begin; k < end; ++k, to += bytes) {
-        std::memcpy(to, from + index[k] * s.row_stride * item_, static_cast<size_t>(bytes));
+        CopyBytes(bytes, from + index[k] * s.row_stride * item_, to);
       }
     });
     return OkStatus();

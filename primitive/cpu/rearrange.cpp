@@ -39,6 +39,20 @@ void ReverseRow(int64_t n, const void* x_data, void* y_data) {
   for (; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
+// From the end: forwards, each load would wait for the store that it seems to read from.
+void CopyFromEnd(int64_t bytes, const void* x_data, void* y_data) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto* x = static_cast<const uint8_t*>(x_data);
+  auto* y = static_cast<uint8_t*>(y_data);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; bytes >= 2 * lanes; bytes -= 2 * lanes) {
+    const auto upper = hn::LoadU(d, x + bytes - lanes), lower = hn::LoadU(d, x + bytes - 2 * lanes);
+    hn::StoreU(upper, d, y + bytes - lanes);
+    hn::StoreU(lower, d, y + bytes - 2 * lanes);
+  }
+  std::memcpy(y, x, static_cast<size_t>(bytes));
+}
+
 template <class T>
 void RepeatElement(int64_t n, const void* x, void* y_data) {
   const hn::ScalableTag<T> d;
@@ -122,6 +136,7 @@ void TransposeTile(int64_t rows, int64_t cols, const void* x_data, int64_t x_str
 
 }  // namespace
 
+void CopyFromTheEnd(int64_t bytes, const void* x, void* y) { CopyFromEnd(bytes, x, y); }
 ReverseFunction ReverseOf(size_t item) {
   return VisitWord(item, []<class T>(Tag<T>) -> ReverseFunction { return &ReverseRow<T>; });
 }
@@ -143,11 +158,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oneflow_lite {
 
+HWY_EXPORT(CopyFromTheEnd);
 HWY_EXPORT(ReverseOf);
 HWY_EXPORT(RepeatOf);
 HWY_EXPORT(EverySecondOf);
 HWY_EXPORT(TransposeOf);
 
+void CopyBackwards(int64_t bytes, const void* x, void* y) {
+  HWY_DYNAMIC_DISPATCH(CopyFromTheEnd)(bytes, x, y);
+}
 ReverseFunction FindReverse(size_t item) { return HWY_DYNAMIC_DISPATCH(ReverseOf)(item); }
 RepeatFunction FindRepeat(size_t item) { return HWY_DYNAMIC_DISPATCH(RepeatOf)(item); }
 EverySecondFunction FindEverySecond(size_t item) {

@@ -31,7 +31,7 @@ void MoveRow(const RemapDim& d, ReverseFunction reverse, T fill, const T* x, T* 
     const int64_t end = std::clamp(d.size - d.shift, begin, d.out);
     for (int64_t i = 0; i < begin; ++i) y[i] = fill;
     if (end > begin) {
-      std::memcpy(y + begin, x + begin + d.shift, static_cast<size_t>(end - begin) * sizeof(T));
+      CopyBytes((end - begin) * int64_t{sizeof(T)}, x + begin + d.shift, y + begin);
     }
     for (int64_t i = end; i < d.out; ++i) y[i] = fill;
     return;
@@ -41,7 +41,7 @@ void MoveRow(const RemapDim& d, ReverseFunction reverse, T fill, const T* x, T* 
     if (d.mode == RemapMode::kWrap) j = d.Place(i);
     if (d.stride == 1 && j >= 0 && j < d.size) {
       const int64_t n = std::min(d.out - i, d.size - j);
-      std::memcpy(y + i, x + j, static_cast<size_t>(n) * sizeof(T));
+      CopyBytes(n * int64_t{sizeof(T)}, x + j, y + i);
       i += n;
       continue;
     }

@@ -95,7 +95,7 @@ inline void CopyStrided(size_t item, int64_t n, const char* src, int64_t src_str
     }
   };
   if (src_stride == 1 && dst_stride == 1) {
-    std::memcpy(dst, src, static_cast<size_t>(n) * item);
+    CopyBytes(n * static_cast<int64_t>(item), src, dst);
   } else if (item == 1) {
     run(std::integral_constant<size_t, 1>());
   } else if (item == 2) {
