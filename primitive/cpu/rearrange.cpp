@@ -65,6 +65,21 @@ void RepeatElement(int64_t n, const void* x, void* y_data) {
   for (; i < n; ++i) y[i] = element;
 }
 
+// What a row's last vector writes behind it, the next row writes over.
+template <class T>
+void RepeatEachElement(int64_t rows, int64_t length, const void* x_data, int64_t x_stride,
+                       void* y_data) {
+  const hn::ScalableTag<T> d;
+  static_assert(hn::MaxLanes(d) * sizeof(T) <= kRepeatSlack);
+  const T* x = static_cast<const T*>(x_data);
+  T* y = static_cast<T*>(y_data);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < rows; ++r, x += x_stride, y += length) {
+    const auto v = hn::Set(d, *x);
+    for (int64_t i = 0; i < length; i += lanes) hn::StoreU(v, d, y + i);
+  }
+}
+
 template <class T>
 void TakeEverySecond(int64_t n, const void* x_data, void* y_data) {
   const T* x = static_cast<const T*>(x_data);
@@ -143,6 +158,10 @@ ReverseFunction ReverseOf(size_t item) {
 RepeatFunction RepeatOf(size_t item) {
   return VisitWord(item, []<class T>(Tag<T>) -> RepeatFunction { return &RepeatElement<T>; });
 }
+RepeatEachFunction RepeatEachOf(size_t item) {
+  return VisitWord(item,
+                   []<class T>(Tag<T>) -> RepeatEachFunction { return &RepeatEachElement<T>; });
+}
 EverySecondFunction EverySecondOf(size_t item) {
   return VisitWord(item,
                    []<class T>(Tag<T>) -> EverySecondFunction { return &TakeEverySecond<T>; });
@@ -161,6 +180,7 @@ namespace oneflow_lite {
 HWY_EXPORT(CopyFromTheEnd);
 HWY_EXPORT(ReverseOf);
 HWY_EXPORT(RepeatOf);
+HWY_EXPORT(RepeatEachOf);
 HWY_EXPORT(EverySecondOf);
 HWY_EXPORT(TransposeOf);
 
@@ -169,6 +189,7 @@ void CopyBackwards(int64_t bytes, const void* x, void* y) {
 }
 ReverseFunction FindReverse(size_t item) { return HWY_DYNAMIC_DISPATCH(ReverseOf)(item); }
 RepeatFunction FindRepeat(size_t item) { return HWY_DYNAMIC_DISPATCH(RepeatOf)(item); }
+RepeatEachFunction FindRepeatEach(size_t item) { return HWY_DYNAMIC_DISPATCH(RepeatEachOf)(item); }
 EverySecondFunction FindEverySecond(size_t item) {
   return HWY_DYNAMIC_DISPATCH(EverySecondOf)(item);
 }

@@ -33,6 +33,13 @@ ReverseFunction FindReverse(size_t item);
 using RepeatFunction = void (*)(int64_t n, const void* x, void* y);
 RepeatFunction FindRepeat(size_t item);
 
+// y[r * length + i] = x[r * x_stride] for r < rows and i < length. Writes up to kRepeatSlack bytes
+// behind the last one; x is not in y.
+using RepeatEachFunction = void (*)(int64_t rows, int64_t length, const void* x, int64_t x_stride,
+                                    void* y);
+RepeatEachFunction FindRepeatEach(size_t item);
+inline constexpr size_t kRepeatSlack = 64;
+
 // y[i] = x[2 i]; x and y do not overlap. Reads nothing behind the last one.
 using EverySecondFunction = void (*)(int64_t n, const void* x, void* y);
 EverySecondFunction FindEverySecond(size_t item);

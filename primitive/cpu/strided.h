@@ -23,7 +23,7 @@ namespace oneflow_lite {
 inline constexpr int64_t kChunk = 512;               // elements
 inline constexpr int64_t kElementwiseGrain = 32768;  // elements a thread is worth starting for
 struct alignas(64) ChunkBuffer {
-  char bytes[kChunk * 8];
+  char bytes[kChunk * 8 + kRepeatSlack];
 };
 
 // A position in one operand of an elementwise pass, in row-major order of the pass.
@@ -56,9 +56,20 @@ class StridedCursor {
   // Elements from here on that lie stride() apart.
   int64_t run() const { return dims_[ndim_ - 1] - index_[ndim_ - 1]; }
 
+  // Whole runs from here on that lie run_stride() apart; 0 within a run.
+  int64_t runs() const {
+    if (ndim_ == 1 || index_[ndim_ - 1] != 0) return 0;
+    return dims_[ndim_ - 2] - index_[ndim_ - 2];
+  }
+  int64_t run_stride() const { return strides_[ndim_ - 2]; }
+
   // Moves n <= run() elements on.
-  void Advance(int64_t n) {
-    int d = ndim_ - 1;
+  void Advance(int64_t n) { Move(ndim_ - 1, n); }
+  // Moves n <= runs() runs on, from the beginning of one.
+  void AdvanceRuns(int64_t n) { Move(ndim_ - 2, n); }
+
+ private:
+  void Move(int d, int64_t n) {
     index_[d] += n;
     offset_ += n * strides_[d];
     for (; d > 0 && index_[d] == dims_[d]; --d) {
@@ -68,7 +79,6 @@ class StridedCursor {
     }
   }
 
- private:
   int ndim_ = 0;
   int64_t offset_ = 0;
   int64_t dims_[kMaxDims];
@@ -115,6 +125,7 @@ class StridedReader {
         item_(item),
         base_(static_cast<const char*>(base)),
         repeat_(FindRepeat(item)),
+        repeat_each_(FindRepeatEach(item)),
         every_second_(FindEverySecond(item)) {}
 
   // The next n <= kChunk elements in a row: in place, or in `buffer`, which is this reader's own.
@@ -137,6 +148,13 @@ class StridedReader {
     for (int64_t i = 0; i < n;) {
       const int64_t count = std::min(n - i, cursor_.run());
       char* to = buffer.bytes + i * static_cast<int64_t>(item_);
+      if (cursor_.stride() == 0 && cursor_.runs() > 0 && count == cursor_.run()) {
+        const int64_t runs = std::min(cursor_.runs(), (n - i) / count);
+        repeat_each_(runs, count, At(cursor_.offset()), cursor_.run_stride(), to);
+        cursor_.AdvanceRuns(runs);
+        i += runs * count;
+        continue;
+      }
       if (cursor_.stride() == 2) {
         every_second_(count, At(cursor_.offset()), to);
       } else {
@@ -155,6 +173,7 @@ class StridedReader {
   size_t item_;
   const char* base_;
   RepeatFunction repeat_;
+  RepeatEachFunction repeat_each_;
   EverySecondFunction every_second_;
   const char* repeated_ = nullptr;  // the element that fills the buffer, `repeats_` times
   int64_t repeats_ = 0;
