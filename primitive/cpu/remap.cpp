@@ -50,29 +50,48 @@ void MoveRow(const RemapDim& d, ReverseFunction reverse, T fill, const T* x, T* 
   }
 }
 
+// The indices from `begin` to `end` of a dim.
+RemapDim Piece(RemapDim d, int64_t begin, int64_t end) {
+  if (d.mode == RemapMode::kFlip) {
+    d.size -= begin;
+  } else {
+    d.shift += begin;
+  }
+  d.out = end - begin;
+  return d;
+}
+
 template <class T>
 void MoveAll(const RemapShape& s, T fill, const T* x, T* y) {
   const RemapDim& last = s.dims[s.ndim - 1];
   const int64_t rows = s.numel / last.out;
   const ReverseFunction reverse = FindReverse(sizeof(T));
-  ParallelFor(rows, std::max<int64_t>(1, kGrain / last.out), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      int64_t rest = row, offset = 0;
-      bool inside = true;
-      for (int d = s.ndim - 2; d >= 0; --d) {
-        const int64_t place = s.dims[d].Place(rest % s.dims[d].out);
-        rest /= s.dims[d].out;
-        inside = inside && place >= 0;
-        offset += place * s.dims[d].stride;
-      }
-      T* to = y + row * last.out;
-      if (inside) {
-        MoveRow(last, reverse, fill, x + offset, to);
-      } else {
-        std::fill(to, to + last.out, fill);
-      }
+  const auto move = [&](int64_t row, int64_t begin, const RemapDim& piece) {
+    int64_t rest = row, offset = 0;
+    bool inside = true;
+    for (int d = s.ndim - 2; d >= 0; --d) {
+      const int64_t place = s.dims[d].Place(rest % s.dims[d].out);
+      rest /= s.dims[d].out;
+      inside = inside && place >= 0;
+      offset += place * s.dims[d].stride;
     }
-  });
+    T* to = y + row * last.out + begin;
+    if (inside) {
+      MoveRow(piece, reverse, fill, x + offset, to);
+    } else {
+      std::fill(to, to + piece.out, fill);
+    }
+  };
+  if (rows >= NumThreads() || last.out < 2 * kGrain) {
+    ParallelFor(rows, std::max<int64_t>(1, kGrain / last.out), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) move(row, 0, last);
+    });
+    return;
+  }
+  for (int64_t row = 0; row < rows; ++row) {  // each by all threads
+    ParallelFor(last.out, kGrain,
+                [&](int64_t begin, int64_t end) { move(row, begin, Piece(last, begin, end)); });
+  }
 }
 
 // The sum of dy over the indices that show the places.
