@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sort_rows, longest_run and searchsorted.
+#include <limits>
 #include <numeric>
 
 #include "primitive/cpu/ordered_rows.h"
+#include "primitive/cpu/search_loops.h"
 #include "primitive/sort.h"
 
 namespace oneflow_lite {
@@ -94,12 +96,21 @@ class CpuSearchSorted final : public SearchSorted {
 
  private:
   template <class T, class Out>
-  static void Run(const Problem& p, const T* sorted, const T* x, Out* places) {
+  void Run(const Problem& p, const T* sorted, const T* x, Out* places) const {
     const int64_t per_row = p.numel / p.rows;
+    constexpr int64_t kVector = 16;  // sought elements of a row that are worth a vector
+    const bool vectors =
+        per_row >= kVector && p.cols > 0 && p.cols < std::numeric_limits<int32_t>::max();
+    const SearchLoop<Out> loop = vectors ? FindSearchLoop<Out>(dtype_) : nullptr;
     ParallelFor(p.numel, 1024, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end;) {
         const int64_t row = i / per_row, n = std::min(end, (row + 1) * per_row) - i;
         const T* line = sorted + row * p.cols;
+        if (loop) {
+          loop(p.cols, line, p.right, n, x + i, places + i);
+          i += n;
+          continue;
+        }
         i += p.right ? Some<true>(p.cols, line, n, x + i, places + i)
                      : Some<false>(p.cols, line, n, x + i, places + i);
       }
