@@ -178,6 +178,47 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
   return invert ? Ne(found, sought) : Eq(found, sought);
 }
 
+namespace {
+
+// By the op that counts, where it is for x's device and dtype; else no tensor.
+StatusOr<Tensor> CountsByOp(const Tensor& x, int64_t bins, double min, double max) {
+  static const OpExpr& op = OpBuilder("bin_counts")
+                                .Input("in")
+                                .Input("edges")
+                                .Input("weights")
+                                .Output("out")
+                                .Attr("bins")
+                                .Attr("low")
+                                .Attr("high")
+                                .Get();
+  static const KernelSet kernels("bin_counts");
+  if (!kernels.Has(x)) return Tensor();
+  OFL_ASSIGN_OR_RETURN(const Tensor none, Empty(Shape{0}, x.dtype(), x.device()));
+  return Call(op, {x, none, Tensor()}, {bins, min, max});
+}
+
+// How many elements of a line are in each bin, int64.
+StatusOr<Tensor> CountsOf(const Tensor& x, int64_t bins, double min, double max) {
+  OFL_ASSIGN_OR_RETURN(const Tensor counted, CountsByOp(x, bins, min, max));
+  if (counted.defined()) return counted;
+  OFL_ASSIGN_OR_RETURN(Tensor inside, Ge(x, Scalar(min)));
+  OFL_ASSIGN_OR_RETURN(Tensor below, Le(x, Scalar(max)));
+  OFL_ASSIGN_OR_RETURN(inside, BitwiseAnd(inside, below));
+  OFL_ASSIGN_OR_RETURN(Tensor place, Sub(x, Scalar(min)));
+  OFL_ASSIGN_OR_RETURN(place, Mul(place, Scalar(static_cast<double>(bins))));
+  OFL_ASSIGN_OR_RETURN(place, Div(place, Scalar(max - min)));
+  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(place, Cast(place, DType::kInt64));
+  OFL_ASSIGN_OR_RETURN(place, Clamp(place, {}, Operand(Scalar(bins - 1))));
+  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(bins)));  // one more bin for the rest
+  OFL_ASSIGN_OR_RETURN(Tensor ones, Ones(place.shape(), DType::kInt64, x.device()));
+  OFL_ASSIGN_OR_RETURN(Tensor counts, Zeros(Shape{bins + 1}, DType::kInt64, x.device()));
+  OFL_ASSIGN_OR_RETURN(counts, ScatterAdd(counts, 0, place, ones));
+  return Narrow(counts, 0, 0, bins);
+}
+
+}  // namespace
+
 StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   if (!x.defined()) return NotDefined("bincount", "input");
   if (x.ndim() != 1 || IsFloating(x.dtype())) {
@@ -202,6 +243,12 @@ StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights, int64_t minlen
   }
   Tensor added = weights;
   if (!weights.defined()) {
+    if (count > 0) {
+      // Within [0, count - 0.5] an integer is its own bin.
+      const double most = static_cast<double>(count) - 0.5;
+      OFL_ASSIGN_OR_RETURN(const Tensor counted, CountsByOp(places, count, 0, most));
+      if (counted.defined()) return counted;
+    }
     OFL_ASSIGN_OR_RETURN(added, Ones(places.shape(), DType::kInt64, x.device()));
   } else if (!IsFloating(weights.dtype())) {
     OFL_ASSIGN_OR_RETURN(added, Cast(weights, DType::kFloat64));
@@ -209,42 +256,6 @@ StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights, int64_t minlen
   OFL_ASSIGN_OR_RETURN(Tensor zeros, Zeros(Shape{count}, added.dtype(), x.device()));
   return ScatterAdd(zeros, 0, places, added);
 }
-
-namespace {
-
-// How many elements of a line are in each bin, int64.
-StatusOr<Tensor> CountsOf(const Tensor& x, int64_t bins, double min, double max) {
-  static const OpExpr& op = OpBuilder("bin_counts")
-                                .Input("in")
-                                .Input("edges")
-                                .Input("weights")
-                                .Output("out")
-                                .Attr("bins")
-                                .Attr("low")
-                                .Attr("high")
-                                .Get();
-  static const KernelSet kernels("bin_counts");
-  if (kernels.Has(x)) {
-    OFL_ASSIGN_OR_RETURN(const Tensor none, Empty(Shape{0}, x.dtype(), x.device()));
-    return Call(op, {x, none, Tensor()}, {bins, min, max});
-  }
-  OFL_ASSIGN_OR_RETURN(Tensor inside, Ge(x, Scalar(min)));
-  OFL_ASSIGN_OR_RETURN(Tensor below, Le(x, Scalar(max)));
-  OFL_ASSIGN_OR_RETURN(inside, BitwiseAnd(inside, below));
-  OFL_ASSIGN_OR_RETURN(Tensor place, Sub(x, Scalar(min)));
-  OFL_ASSIGN_OR_RETURN(place, Mul(place, Scalar(static_cast<double>(bins))));
-  OFL_ASSIGN_OR_RETURN(place, Div(place, Scalar(max - min)));
-  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(place, Cast(place, DType::kInt64));
-  OFL_ASSIGN_OR_RETURN(place, Clamp(place, {}, Operand(Scalar(bins - 1))));
-  OFL_ASSIGN_OR_RETURN(place, Where(inside, place, Scalar(bins)));  // one more bin for the rest
-  OFL_ASSIGN_OR_RETURN(Tensor ones, Ones(place.shape(), DType::kInt64, x.device()));
-  OFL_ASSIGN_OR_RETURN(Tensor counts, Zeros(Shape{bins + 1}, DType::kInt64, x.device()));
-  OFL_ASSIGN_OR_RETURN(counts, ScatterAdd(counts, 0, place, ones));
-  return Narrow(counts, 0, 0, bins);
-}
-
-}  // namespace
 
 StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max) {
   if (!input.defined()) return NotDefined("histc", "input");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bin_counts: of float32 and float64, on the CPU alone.
+// bin_counts: of float32, float64 and int64, on the CPU alone.
 #include "primitive/bin_counts.h"
 
 #include "kernels/primitive_kernel.h"
@@ -22,7 +22,8 @@ class BinCountsKernel final : public PrimitiveKernel<BinCounts> {
 
 OFL_REGISTER_KERNEL({.op = "bin_counts",
                      .device = DeviceType::kCPU,
-                     .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64),
+                     .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64) |
+                               SetOf(DType::kInt64),
                      .bind = BindByInput<BinCountsKernel>});
 
 }  // namespace

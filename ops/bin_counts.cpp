@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bin_counts: what histc and histogram come to on the CPU.
+// bin_counts: what histc, histogram and bincount come to on the CPU.
 #include <cmath>
 
 #include "oneflow_lite/core/error.h"
@@ -11,8 +11,8 @@ namespace {
 
 Status InferBinCounts(InferContext& c) {
   const DType dtype = c.dtype(0);
-  if (dtype != DType::kFloat32 && dtype != DType::kFloat64) {
-    return UnsupportedDType(c.op(), "in", dtype, "float32 or float64");
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64 && dtype != DType::kInt64) {
+    return UnsupportedDType(c.op(), "in", dtype, "float32, float64 or int64");
   }
   if (c.dtype(1) != dtype) return DTypeMismatch(c.op(), "edges", c.dtype(1), Name(dtype));
   const int64_t bins = c.attr<int64_t>(0);

@@ -27,7 +27,7 @@ LOCAL_ONLY = {
     "randn": "no tensor goes in",
     "random_bits": "no tensor goes in",
     "randperm": "no tensor goes in",
-    "bin_counts": "histc and histogram call it on local tensors alone",
+    "bin_counts": "histc, histogram and bincount call it on local tensors alone",
     "distances": "cdist and pdist call it on local tensors alone",
     "full": "no tensor goes in",
     "arange": "no tensor goes in",
