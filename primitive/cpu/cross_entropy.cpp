@@ -7,7 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "primitive/cpu/convert.h"
 #include "primitive/cpu/cross_entropy_rows.h"
+#include "primitive/cpu/reduce_loops.h"
+#include "primitive/cpu/strided.h"
 
 namespace oneflow_lite {
 namespace {
@@ -163,13 +166,21 @@ class CpuMeanWeight final : public MeanWeight {
 
 class CpuReduceLoss final : public ReduceLoss {
  public:
-  explicit CpuReduceLoss(const Spec& spec) : rows_(spec.dtype) {}
+  explicit CpuReduceLoss(const Spec& spec)
+      : rows_(spec.dtype),
+        item_(static_cast<int64_t>(SizeOf(ComputeType(spec.dtype)))),
+        widen_(FindConvert(ComputeType(spec.dtype), DType::kFloat64)) {}
 
   Status Launch(Stream&, int64_t rows, int64_t ignore_index, const void* loss,
                 const int64_t* target, void* value, void* weight) const override {
     const CrossEntropyKernels& k = rows_.kernels();
     double sum = 0, each = 1;
-    for (int64_t r = 0; r < rows; ++r) sum += k.number(loss, r);
+    for (int64_t r = 0; r < rows; r += kChunk) {
+      const int64_t n = std::min(kChunk, rows - r);
+      double wide[kChunk];
+      widen_(n, static_cast<const char*>(loss) + r * item_, wide);
+      sum += sums_.row(n, wide);
+    }
     if (target) {
       each /= static_cast<double>(rows - std::count(target, target + rows, ignore_index));
     }
@@ -180,6 +191,9 @@ class CpuReduceLoss final : public ReduceLoss {
 
  private:
   LogitRows rows_;
+  int64_t item_;
+  ConvertFunction widen_;
+  ReduceLoops<double> sums_ = FindReduceLoops<double>(Fold::kSum);
 };
 
 template <class P, class CpuP>

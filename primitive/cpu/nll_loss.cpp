@@ -45,7 +45,14 @@ class CpuNllLoss final : public NllLoss {
                       const int64_t* target, const T* class_weight, T* loss, T* row_weight) {
     using C = ComputeOf<T>;
     int64_t bad = -1;
-    for (int64_t row = begin; row < end; ++row) {
+    int64_t i = begin % shape.inner;
+    const T* slab = logp + begin / shape.inner * shape.classes * shape.inner;
+    const auto next = [&] {
+      if (++i < shape.inner) return;
+      i = 0;
+      slab += shape.classes * shape.inner;
+    };
+    for (int64_t row = begin; row < end; ++row, next()) {
       const int64_t t = target[row];
       const bool ignored = t == shape.ignore_index;
       const bool inside = t >= 0 && t < shape.classes;
@@ -54,9 +61,8 @@ class CpuNllLoss final : public NllLoss {
         loss[row] = row_weight[row] = T(C(0));
         continue;
       }
-      const int64_t o = row / shape.inner, i = row % shape.inner;
       const T w = class_weight ? class_weight[t] : T(C(1));
-      const C value = static_cast<C>(logp[(o * shape.classes + t) * shape.inner + i]);
+      const C value = static_cast<C>(slab[t * shape.inner + i]);
       row_weight[row] = w;
       loss[row] = T(-static_cast<C>(w) * value);
     }
