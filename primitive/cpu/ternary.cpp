@@ -70,10 +70,6 @@ bool IsClose(T a, T b, const TernaryNumbers& v) {
   return (a == b) | (within & finite) | (v.equal_nan & (a != a) & (b != b));
 }
 template <class T>
-T PowSlopeA(T g, T a, T b) {
-  return b == 0 ? T(0) : g * (b * std::pow(a, b - 1));
-}
-template <class T>
 T PowSlopeB(T g, T a, T b) {
   return a == 0 && b >= 0 ? T(0) : g * (std::pow(a, b) * std::log(a));
 }
@@ -170,6 +166,26 @@ void ClampShareLoop(int64_t n, const void* a, const void* b, const void* c, cons
   if (v.whole == 2) return loop(std::integral_constant<int, 2>());
   loop(std::integral_constant<int, 0>());
 }
+// g b a^(b - 1), 0 where b is 0; the powers by vectors.
+template <class T>
+void PowSlopeLoop(int64_t n, const void* g_data, const void* a_data, const void* b_data,
+                  const TernaryNumbers&, void* out_data) {
+  static const BinaryLoop power = FindBinaryMath(BinaryOp::kPow, DTypeOf<T>());
+  const T* g = static_cast<const T*>(g_data);
+  const T* a = static_cast<const T*>(a_data);
+  const T* b = static_cast<const T*>(b_data);
+  T* out = static_cast<T*>(out_data);
+  T powers[kChunk];
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t length = std::min(kChunk, n - begin);
+    for (int64_t i = 0; i < length; ++i) powers[i] = b[begin + i] - 1;
+    power(length, a + begin, powers, powers);
+    for (int64_t i = 0; i < length; ++i) {
+      const T times = b[begin + i];
+      out[begin + i] = times == 0 ? T(0) : g[begin + i] * (times * powers[i]);
+    }
+  }
+}
 template <class F>
 TernaryLoop All(DType dtype, F f) {
   return VisitAll(ComputeType(dtype), [&]<class T>(Tag<T>) -> TernaryLoop {
@@ -212,7 +228,8 @@ TernaryLoop FindTernary(TernaryOp op, DType dtype) {
     case TernaryOp::kIsClose:
       return All(dtype, OFL_FN(((void)c, IsClose(a, b, v))));
     case TernaryOp::kPowSlopeA:
-      return Floats(dtype, OFL_FN(((void)v, PowSlopeA(a, b, c))));
+      if (dtype == DType::kFloat32) return &PowSlopeLoop<float>;
+      return dtype == DType::kFloat64 ? &PowSlopeLoop<double> : nullptr;
     case TernaryOp::kPowSlopeB:
       return Floats(dtype, OFL_FN(((void)v, PowSlopeB(a, b, c))));
     case TernaryOp::kMaximumSlope:
