@@ -245,8 +245,9 @@ class CpuMatmul final : public Matmul {
     const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
     char* gathered = static_cast<char*>(workspace);
     const bool lies_there = !widen_ && p.vector_stride == 1;
+    const bool is_dot = p.length == 1 && p.by_rows;
     const char* vector = lies_there ? p.vector : gathered;
-    if (!lies_there) Gather(s.k, p.vector, p.vector_stride, gathered);
+    if (!lies_there && !is_dot) Gather(s.k, p.vector, p.vector_stride, gathered);
     char* result = gathered + s.k * wide;
     if (bias) {
       Gather(p.length, bias, s.n == 1 ? 0 : 1, result);
@@ -255,17 +256,54 @@ class CpuMatmul final : public Matmul {
     } else {
       std::memset(result, 0, static_cast<size_t>(p.length * wide));
     }
-    constexpr int64_t kGrain = 65536;  // elements of the matrix a thread is worth starting for
-    ParallelFor(p.length, std::max<int64_t>(1, kGrain / s.k), [&](int64_t begin, int64_t end) {
-      char* to = result + begin * wide;
-      if (p.by_rows) {
-        const GemvLoop rows = p.length == 1 ? gemv_.one_row : gemv_.rows;
-        rows(end - begin, s.k, p.matrix + begin * p.ld * item_, p.ld, vector, to);
-      } else {
-        gemv_.columns(s.k, end - begin, p.matrix + begin * item_, p.ld, vector, to);
+    if (is_dot) {
+      LongDot(s.k, p, result);
+    } else {
+      constexpr int64_t kGrain = 65536;  // elements of the matrix a thread is worth starting for
+      ParallelFor(p.length, std::max<int64_t>(1, kGrain / s.k), [&](int64_t begin, int64_t end) {
+        char* to = result + begin * wide;
+        if (p.by_rows) {
+          gemv_.rows(end - begin, s.k, p.matrix + begin * p.ld * item_, p.ld, vector, to);
+        } else {
+          gemv_.columns(s.k, end - begin, p.matrix + begin * item_, p.ld, vector, to);
+        }
+      });
+    }
+    Spread(p.length, result, c, p.result_stride);
+  }
+
+  // Adds the products of k elements to the result, in parts that depend on k alone. What must be
+  // gathered or widened is, a block at a time, by the thread that multiplies it.
+  void LongDot(int64_t k, const VectorProduct& p, char* result) const {
+    constexpr int64_t kPart = 65536, kMost = 256, kBlock = 512;
+    const int64_t part = std::max(kPart, (k + kMost - 1) / kMost), parts = (k + part - 1) / part;
+    const int64_t block = !widen_ && p.vector_stride == 1 ? part : kBlock;
+    double sums[kMost];  // or a float in the place of each
+    ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
+      alignas(64) char gathered[kBlock * sizeof(double)];
+      for (int64_t i = begin; i < end; ++i) {
+        sums[i] = 0;
+        const int64_t last = std::min(k, (i + 1) * part);
+        for (int64_t j = i * part; j < last; j += block) {
+          const int64_t n = std::min(block, last - j);
+          const char* vector = p.vector + j * p.vector_stride * item_;
+          if (block == kBlock) Gather(n, vector, p.vector_stride, gathered);
+          gemv_.one_row(1, n, p.matrix + j * item_, n, block == kBlock ? gathered : vector,
+                        sums + i);
+        }
       }
     });
-    Spread(p.length, result, c, p.result_stride);
+    const auto add = [&]<class C>(Tag<C>) {
+      const auto at = [](const void* from) {
+        C value;
+        std::memcpy(&value, from, sizeof(C));
+        return value;
+      };
+      C sum = at(result);
+      for (int64_t i = 0; i < parts; ++i) sum += at(sums + i);
+      std::memcpy(result, &sum, sizeof(C));
+    };
+    dtype_ == DType::kFloat64 ? add(Tag<double>()) : add(Tag<float>());
   }
 
   void LaunchDots(const MatmulShape& s, const char* a, const char* b, char* c) const {
