@@ -74,6 +74,14 @@ struct ProdFold {
   }
 };
 
+// Of what is not 0.
+struct NonzeroProdFold : ProdFold {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D d, hn::Vec<D> x) {
+    return hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Set(d, hn::TFromD<D>{1}), x);
+  }
+};
+
 template <bool kMin>
 struct ExtremeFold {
   static constexpr bool kIsMin = kMin;
@@ -155,7 +163,7 @@ double FoldExtreme(int64_t n, const T* x) {
 // A vector's lanes as one, in halves: a chain of them all would wait for each.
 template <class F, class D, class C = hn::TFromD<D>>
 HWY_INLINE C JoinedLanes(D d, hn::Vec<D> v) {
-  if constexpr (sizeof(C) == 1 && hn::MaxLanes(D()) > 16) {
+  if constexpr (sizeof(C) * hn::MaxLanes(D()) > 16 && (sizeof(C) == 1 || hwy::IsFloat<C>())) {
     const hn::Half<D> half;
     const auto halves = F::Join(half, hn::LowerHalf(half, v), hn::UpperHalf(half, v));
     return JoinedLanes<F>(half, halves);
@@ -385,6 +393,8 @@ ReduceLoops<C> Loops(Fold fold) {
         return LoopsOf<AbsSumFold, C>();
       case Fold::kSquares:
         return LoopsOf<SquaresFold, C>();
+      case Fold::kNonzeroProd:
+        return LoopsOf<NonzeroProdFold, C>();
       case Fold::kAbsMax:
         return LoopsOf<AbsExtremeFold<false>, C>();
       case Fold::kAbsMin:

@@ -15,7 +15,18 @@ template <class C>
 using SumOf = std::conditional_t<std::is_floating_point_v<C>, double, int64_t>;
 
 // Extremes with a NaN are NaN; integers wrap around. Those of squares and |x| are for floats.
-enum class Fold : uint8_t { kSum, kMax, kMin, kProd, kNanSum, kAbsSum, kSquares, kAbsMax, kAbsMin };
+enum class Fold : uint8_t {
+  kSum,
+  kMax,
+  kMin,
+  kProd,
+  kNonzeroProd,
+  kNanSum,
+  kAbsSum,
+  kSquares,
+  kAbsMax,
+  kAbsMin
+};
 
 // Elements of C, or of the type that FindNarrowReduceLoops was asked for.
 template <class C>

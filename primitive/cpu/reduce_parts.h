@@ -128,7 +128,7 @@ class ReduceOutput {
   // result(i) for the n <= kChunk elements from `index` on; nothing without an output.
   template <class F>
   void Write(int64_t n, int64_t index, F result) const {
-    if (!y_) return;
+    if (!y_ || n <= 0) return;
     C results[kChunk];
     for (int64_t i = 0; i < n; ++i) results[i] = static_cast<C>(result(i));
     convert_(n, results, y_ + index * item_);

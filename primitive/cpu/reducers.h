@@ -256,18 +256,13 @@ struct NonzeroProduct : ReducerOf<double> {
   struct Lanes {
     double of[kChunk];
   };
-  static double Or1(double x) { return x == 0 ? 1 : x; }
+  ReduceLoops<double> loops = FindReduceLoops<double>(Fold::kNonzeroProd);
+
   Total Start() const { return 1; }
-  Total Row(int64_t n, const double* x) const {
-    double p = 1;
-    for (int64_t i = 0; i < n; ++i) p *= Or1(x[i]);
-    return p;
-  }
+  Total Row(int64_t n, const double* x) const { return loops.row(n, x); }
   Total Merge(Total a, Total b) const { return a * b; }
   void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, 1.0); }
-  void Add(Lanes& lanes, int64_t n, const double* x) const {
-    for (int64_t i = 0; i < n; ++i) lanes.of[i] *= Or1(x[i]);
-  }
+  void Add(Lanes& lanes, int64_t n, const double* x) const { loops.to(n, x, lanes.of); }
   Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
 };
 
