@@ -81,7 +81,7 @@ StatusOr<Tensor> Transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
 
 StatusOr<Tensor> T(const Tensor& x) {
   if (x.ndim() > 2) return ShapeMismatch("t", "input", x.shape(), "at most 2 dims");
-  return x.ndim() < 2 ? StatusOr<Tensor>(x) : Transpose(x, 0, 1);
+  return x.ndim() < 2 ? View(x, x.shape()) : Transpose(x, 0, 1);  // a view in any case
 }
 
 StatusOr<Tensor> Slice(const Tensor& x, int64_t dim, std::optional<int64_t> start,

@@ -54,7 +54,8 @@ def test_activations_of_integers_do_not_wrap_around(device, name):
     f = getattr(F, name)
     for dtype in "uint8", "int8":
         x = flow.arange(-128, 128, device=device).to(getattr(flow, dtype))
-        same(elements(lambda x: f(x))(x), f(x.float()), steps=8, near=1.0)
+        # On CUDA logsigmoid of what is large is -0.
+        same(elements(lambda x: f(x))(x) + 0.0, f(x.float()) + 0.0, steps=8, near=1.0)
 
 
 def test_a_condition_is_of_bool(device):
