@@ -113,8 +113,8 @@ def test_with_parameters_that_take_no_part(ranks, stage, branches, clip):
 def with_a_frozen_parameter(rank):
     model = nn.Linear(4, 2)
     model.bias.requires_grad_(False)
-    before = model.bias.numpy().copy()
     model = dist.DataParallel(model)
+    before = model.module.bias.numpy().copy()
     optimizer = dist.ZeroOptimizer(optim.SGD, model.parameters(), stage=2, lr=1.0)
     model(flow.ones(3, 4)).square().mean().backward()
     weight = model.module.weight.detach().numpy().copy()
