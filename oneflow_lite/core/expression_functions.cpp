@@ -127,9 +127,9 @@ constexpr ElementFunction kSteps[] = {
     {F::kGeluTanh, "gelu_tanh", 1, R::kFloating, {"gelu_tanh_backward(g, a)"}},
 };
 
-// In forms whose gradients are finite where the function's is, and have the right slope themselves.
-// `x = a * 1.0` makes floats of integers, of which products and differences may not fit their dtype.
-// Below, t is -abs(x) with a slope at 0, too: by abs and maximum the second derivative there is 0.
+// In forms whose derivatives, which are of their steps, are right and finite where the function's
+// are. `x = a * 1.0` makes floats of integers, whose products and differences may not fit their
+// dtype. t is -abs(x) with a slope at 0, too: by abs the second derivative there would be 0.
 constexpr ComposedFunction kComposed[] = {
     {"addcdiv", "a, b, c: a + b / c"},
     {"addcmul", "a, b, c: a + b * c"},
