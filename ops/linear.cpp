@@ -23,10 +23,10 @@ bool DeclareAll(std::initializer_list<const char*> ops, std::initializer_list<ui
 
 // In their input, or the one that is rearranged by the others.
 const bool in_one = DeclareAll(
-    {"neg",    "deg2rad",    "rad2deg",  "cast",         "view",         "permute",
-     "expand", "slice",      "select",   "diagonal",     "as_strided",   "as_strided_backward",
-     "sum",    "mean",       "cumsum",   "gather",       "index_select", "index_sum",
-     "flip",   "roll",       "triangle", "pad_backward", "div",          "div_",
+    {"neg",    "deg2rad",     "rad2deg",  "cast",         "view",         "permute",
+     "expand", "slice",       "select",   "diagonal",     "as_strided",   "as_strided_backward",
+     "sum",    "mean",        "cumsum",   "gather",       "index_select", "index_sum",
+     "flip",   "roll",        "triangle", "pad_backward", "div",          "div_",
      "mul_",   "scale_rows_", "unfold"},
     {Bit(0)});
 const bool in_two_at_once =

@@ -145,8 +145,8 @@ StatusOr<Tensor> Arrived(const GradContext& c, int i = 0) {
   return functional::Cast(g, c.spec(0).dtype);
 }
 
-// g, cut into equal parts among the elements that equal the extreme y: where that is NaN, which comes
-// before all numbers, those that are NaN.
+// g, cut into equal parts among the elements that equal the extreme y: where that is NaN, which
+// comes before all numbers, those that are NaN.
 StatusOr<Tensor> SharedAmong(const GradContext& c, const Tensor& x, const Tensor& y,
                              const Tensor& g) {
   OFL_ASSIGN_OR_RETURN(Tensor top, KeepDims(c, y.Detach()));

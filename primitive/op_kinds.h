@@ -158,16 +158,17 @@ constexpr bool IsComparison(BinaryOp op) {
          (op >= BinaryOp::kLogicalAnd && op <= BinaryOp::kLogicalXor);
 }
 
-// Of operands a, b, c and a number v. All but kAddCMul, kClamp and kIsClose are for floats only. Those after kIsClose are slopes times a = the gradient g, of functions of b and c.
+// Of operands a, b, c and a number v. All but kAddCMul, kClamp and kIsClose are for floats only.
+// Those after kIsClose are slopes times a = the gradient g, of functions of b and c.
 enum class TernaryOp : uint8_t {
-  kLerp,     // a + c (b - a), from the end that is nearer
-  kAddCMul,  // a + v b c; integers wrap around
-  kAddCDiv,  // a + v b / c
-  kMulDiv,   // v a (b / c)
-  kClamp,    // a, not below b and then not above c; NaN where one of the three is
+  kLerp,         // a + c (b - a), from the end that is nearer
+  kAddCMul,      // a + v b c; integers wrap around
+  kAddCDiv,      // a + v b / c
+  kMulDiv,       // v a (b / c)
+  kClamp,        // a, not below b and then not above c; NaN where one of the three is
   kClampInside,  // whether b < a < c, as bool; infinite bounds stand for none
   kClampShare,   // 0, a half or 1: of kClamp's gradient, for a where v = 0, b where 1, c where 2
-  kIsClose,  // |a - b| <= atol + rtol |b|, as bool; c is not read
+  kIsClose,      // |a - b| <= atol + rtol |b|, as bool; c is not read
   kPowSlopeA,
   kPowSlopeB,
   kMaximumSlope,  // of the first operand, b; half at a tie

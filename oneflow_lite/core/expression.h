@@ -28,7 +28,7 @@ enum class ElementFn : uint8_t {
   kConstant,
   kCast,
   kWhere,
-  kClampLow,  // of clamp: as kClampMin and kClampMax, the third operand is the other bound, which
+  kClampLow,   // of clamp: as kClampMin and kClampMax, the third operand is the other bound, which
   kClampHigh,  // the slopes look at
   // Of two operands that are promoted.
   kAdd,

@@ -141,7 +141,9 @@ class Typing {
   static bool IsClamp(ElementFn fn) {
     return IsMin(fn) || fn == ElementFn::kClampMax || fn == ElementFn::kClampHigh;
   }
-  static bool IsMin(ElementFn fn) { return fn == ElementFn::kClampMin || fn == ElementFn::kClampLow; }
+  static bool IsMin(ElementFn fn) {
+    return fn == ElementFn::kClampMin || fn == ElementFn::kClampLow;
+  }
 
   // The step where it asks what it may of numbers beyond the dtype that operands are taken as.
   Expression::Step Settled(const Expression::Step& step, DType taken) const {

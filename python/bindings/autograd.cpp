@@ -56,8 +56,8 @@ void BackwardFunction(const py::object& tensors, const py::object& grads, const 
 }
 
 py::object GradFunction(const py::object& outputs, const py::object& inputs,
-                        const py::object& grads, const py::object& retain,
-                        const py::object& create, const py::object& unused) {
+                        const py::object& grads, const py::object& retain, const py::object& create,
+                        const py::object& unused) {
   const TensorList of = ReadListOrThrow("grad", "outputs", outputs);
   const TensorList by = ReadListOrThrow("grad", "inputs", inputs);
   TensorList given = ReadListOrThrow("grad", "grad_outputs", grads);

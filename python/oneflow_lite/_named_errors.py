@@ -86,8 +86,8 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     function: they begin with its name, and name the argument that is no tensor.
 
     Nothing but flags is looked at unless the function raised: a call costs a frame more, and what
-    behaves like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be found, for
-    pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone.
+    behaves like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be
+    found, for pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone.
     """
     if not inspect.isfunction(function):
         return function

@@ -9,9 +9,9 @@ import warnings
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._named_errors import named
-from oneflow_lite._signature import check_flag
 from oneflow_lite._oneflow_lite import Generator
 from oneflow_lite._oneflow_lite import device as _device
+from oneflow_lite._signature import check_flag
 
 
 @named

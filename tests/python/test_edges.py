@@ -112,8 +112,8 @@ def test_clamp_at_numbers_in_an_expression(dtype, device):
 
 def test_clamp_at_tensors_twice(device):
     """Second order: linear in the gradient, and flat in the rest."""
-    x, low, high = (tensor(v, "float64", device).requires_grad_()
-                    for v in ([0.0, 1.5, 3.0, 1.0, 2.0, 2.0], [1.0] * 5 + [2.0], [2.0] * 6))  # fmt: skip
+    values = [0.0, 1.5, 3.0, 1.0, 2.0, 2.0], [1.0] * 5 + [2.0], [2.0] * 6
+    x, low, high = (tensor(v, "float64", device).requires_grad_() for v in values)
     g = tensor([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "float64", device).requires_grad_()
     first = flow.autograd.grad(x.clamp(low, high), [x, low, high], g, create_graph=True)
     assert [t.tolist() for t in first] == [[0, 2, 0, 2, 2.5, 6], [1, 0, 0, 2, 0, 0],

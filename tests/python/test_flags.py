@@ -63,9 +63,7 @@ FLAGS = {
 SWITCHES = {
     ("backward", "create_graph"): lambda v: loss().backward(create_graph=v),
     ("backward", "retain_graph"): lambda v: loss().backward(retain_graph=v),
-    ("backward", "create_graph", 2): lambda v: flow.autograd.backward(
-        loss(), None, True, v
-    ),
+    ("backward", "create_graph", 2): lambda v: flow.autograd.backward(loss(), None, True, v),
     ("backward", "retain_graph", 2): lambda v: flow.autograd.backward(loss(), retain_graph=v),
     ("grad", "create_graph"): lambda v: gradients(retain_graph=True, create_graph=v),
     ("grad", "retain_graph"): lambda v: gradients(retain_graph=v),

@@ -415,7 +415,9 @@ def test_places_of_a_container(kind):
     for index in (3, -4):
         for use in (lambda c, i=index: c[i], lambda c, i=index: c.__setitem__(i, nn.ReLU()),
                     lambda c, i=index: c.__delitem__(i), lambda c, i=index: c.pop(i)):  # fmt: skip
-            with pytest.raises(IndexError, match=f"^{name}: index {index} is out of range of its 3"):
+            with pytest.raises(
+                IndexError, match=f"^{name}: index {index} is out of range of its 3"
+            ):
                 use(made())
     for wrong in (5, "a", flow.ones(1), nn.ReLU):
         container = made()

@@ -24,7 +24,9 @@ def test_hooks_run_around_a_step(cls):
     optimizer, p = make(cls)
     seen = []
     pre = optimizer.register_step_pre_hook(lambda *given: seen.append(("pre", given, p.tolist())))
-    post = optimizer.register_step_post_hook(lambda *given: seen.append(("post", given, p.tolist())))
+    post = optimizer.register_step_post_hook(
+        lambda *given: seen.append(("post", given, p.tolist()))
+    )
 
     def closure():
         return 3.0

@@ -456,7 +456,9 @@ def test_the_gradient_of_an_extreme_that_is_nan_goes_to_the_nans(name, device):
     assert host(x.grad)[0].sum() == 1 and host(x.grad)[0, [0, 2]].tolist() == [0, 0]
     x.grad = None
     getattr(x, name)().backward()
-    assert host(x.grad)[0].tolist() == [0, 0.5, 0, 0.5] and host(x.grad)[1:].tolist() == [[0] * 4] * 2
+    assert (
+        host(x.grad)[0].tolist() == [0, 0.5, 0, 0.5] and host(x.grad)[1:].tolist() == [[0] * 4] * 2
+    )
 
 
 def test_the_gradient_of_a_product_of_one_element_is_its_slope(device):

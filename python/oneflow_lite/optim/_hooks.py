@@ -17,9 +17,7 @@ _Hooks = dict[HookHandle, Callable[..., Any]]
 everywhere: dict[str, _Hooks] = {"step pre": {}, "step post": {}}
 
 
-def _step(
-    step: Callable[..., Any], pre: list[Any], post: list[Any], args: Any, kwargs: Any
-) -> Any:
+def _step(step: Callable[..., Any], pre: list[Any], post: list[Any], args: Any, kwargs: Any) -> Any:
     self = args[0]
     for hook in pre:
         changed = hook(self, args, kwargs)
