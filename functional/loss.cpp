@@ -300,8 +300,7 @@ OFL_REGISTER_FUNCTION(
     GaussianNllLoss, kFunction,
     "(log(v) + (input - target)^2 / v) / 2 with v = max(var, eps); full adds log(2 pi) / 2.\n"
     "var has the input's shape, or lacks its last dim, or is a number. ValueError on the CPU where "
-    "it is "
-    "negative.");
+    "it is negative.");
 OFL_REGISTER_FUNCTION(
     "soft_margin_loss(Tensor input, Tensor target, str reduction='mean') -> Tensor", SoftMarginLoss,
     kFunction, "log(1 + exp(-target * input)).");

@@ -22,8 +22,6 @@ Bfloat16ProductFinder finder = nullptr;
 // Multiplications in all, at least: they take 10 us by way of float32. A kernel for a new shape is
 // compiled in 0.15 to 0.4 ms, which programs whose shapes change pay each time.
 constexpr int64_t kLeastWork = 1 << 19;
-// Terms of a sum, at least: fewer are a matter of writing the result.
-constexpr int64_t kLeastTerms = 1;
 
 bool CpuHasInstructions() {
 #if defined(__x86_64__)
@@ -110,8 +108,7 @@ const void* Element(const void* p, int64_t i) {
 }  // namespace
 
 bool TakesBfloat16Product(const MatmulShape& s) {
-  return std::min(s.m, s.n) > 1 && s.k >= kLeastTerms && s.batch * s.m * s.n * s.k >= kLeastWork &&
-         !InTeam() && IsOpen();
+  return std::min(s.m, s.n) > 1 && s.batch * s.m * s.n * s.k >= kLeastWork && !InTeam() && IsOpen();
 }
 
 Status MultiplyBfloat16(const MatmulShape& s, const void* a, const void* b, const void* bias,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures of the whole suite: the devices that tests run on, and how hypothesis searches; and a
-part of the suite for each of several processes (--shard)."""
+"""Fixtures of the whole suite: the devices and threads that tests run on, and how hypothesis
+searches; and a part of the suite for each of several processes (--shard)."""
 
 import shutil
 import subprocess
@@ -30,6 +30,16 @@ def device(request):
     if request.param == "cuda" and not flow.cuda.is_available():
         pytest.skip("no GPU here")
     return request.param
+
+
+@pytest.fixture(params=[1, 2, 3, 5])
+def threads(request):
+    """So many threads in turn; also more than there are cores."""
+    flow = pytest.importorskip("oneflow_lite")
+    before = flow.get_num_threads()
+    flow.set_num_threads(request.param)
+    yield request.param
+    flow.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

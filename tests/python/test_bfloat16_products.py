@@ -38,14 +38,6 @@ def assert_near(found, want, k, rounded=0):
     assert (np.abs(host(found.to(flow.float64)) - want) <= bound).all()
 
 
-@pytest.fixture(params=[1, 2, 3])
-def threads(request):
-    before = flow.get_num_threads()
-    flow.set_num_threads(request.param)
-    yield request.param
-    flow.set_num_threads(before)
-
-
 @pytest.mark.parametrize("ways", ["nn", "nt", "tn", "tt"])
 def test_products(threads, ways):
     for m, n, k in SHAPES:

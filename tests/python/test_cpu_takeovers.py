@@ -14,14 +14,6 @@ from numerics import flow, host
 RNG = np.random.default_rng(60)
 
 
-@pytest.fixture(params=[1, 2, 3])
-def threads(request):
-    before = flow.get_num_threads()
-    flow.set_num_threads(request.param)
-    yield request.param
-    flow.set_num_threads(before)
-
-
 @pytest.mark.parametrize("cols", [2047, 2048, 2049, 4096, 8192 + 5])
 def test_rows_that_lie_a_few_bytes_behind(cols):
     x = RNG.integers(0, 255, (3, cols)).astype(np.uint8)

@@ -11,14 +11,6 @@ SHAPES = [(1, 4096, 300), (4096, 1, 300), (33, 17, 4000), (96, 82, 1024), (1024,
 BOUND = {"float64": 1e-12, "float32": 2e-5, "bfloat16": 1.6e-2}
 
 
-@pytest.fixture(params=[1, 2, 3, 5])
-def threads(request):
-    before = flow.get_num_threads()
-    flow.set_num_threads(request.param)
-    yield request.param
-    flow.set_num_threads(before)
-
-
 def drawn(shape, dtype, transposed, seed):
     """A matrix of small numbers, stored by rows or by columns, and the same in float64."""
     values = np.random.default_rng(seed).standard_normal(shape[::-1] if transposed else shape)
