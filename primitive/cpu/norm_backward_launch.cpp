@@ -33,18 +33,25 @@ struct Plan {
   int64_t chunk_rows, chunks, row_parts;
 };
 
-// Where things lie in the workspace, in bytes; `row` is one row of the compute type.
+// Where things lie in the workspace, in bytes; `row` is one row of the compute type. The sums over
+// rows start at other places of a page than the operands, most of which begin at one: a load waits
+// for an earlier store whose address is the same modulo 4096, and for each vector both sums are
+// stored before the weight is read (1024 x 4096 float32 took 3.1 instead of 2.7 ms).
 struct Layout {
+  static constexpr size_t kPage = 4096, kApart = 1024;
+
   Layout(const NormShape& shape, const Plan& plan, DType compute)
       : row((shape.cols * SizeOf(compute) + 63) / 64 * 64),
         inverse(row),
         bias(2 * row),
-        dweight(3 * row),  // of each chunk
-        dbias(dweight + plan.chunks * row),
+        dweight(PageAfter(3 * row) + kApart),  // of each chunk
+        dbias(PageAfter(dweight + plan.chunks * row) + 2 * kApart),
         merged(dbias + plan.chunks * row),
         sums(merged + row),
         gradients(sums + (plan.by_columns ? shape.rows * plan.row_parts * sizeof(RowSums) : 0)),
         total(gradients + (plan.by_columns ? shape.rows * sizeof(RowGradient) : 0)) {}
+
+  static size_t PageAfter(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
   size_t row, inverse, bias, dweight, dbias, merged, sums, gradients, total;
 };
