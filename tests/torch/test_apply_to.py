@@ -85,6 +85,8 @@ def test_what_is_left_alone():
     model = nn.Sequential(Own(8), nn.LayerNorm(8, device="meta"), nn.BatchNorm1d(8))
     assert rows.apply_to(model) == []
     assert type(model[0]) is Own and type(model[1]) is nn.LayerNorm
+    with pytest.raises(TypeError, match=r"apply_to\(\): model must be a torch.nn.Module, not int"):
+        rows.apply_to(3)
 
 
 def test_inputs_that_are_not_served_take_the_old_way():

@@ -275,3 +275,26 @@ def test_norms_without_gradients_are_those_with_them(norm, device, dtype):
 def _no_grad(norm, x, arguments):
     with torch.no_grad():
         return getattr(rows, norm)(x, *arguments)
+
+
+@pytest.mark.parametrize("given", ["a", 3, None, [1.0, 2.0]])
+def test_what_is_no_tensor_is_named(given):
+    x, target = torch.randn(2, 4), torch.tensor([0, 1])
+    wrong = {
+        "softmax(): input": lambda: rows.softmax(given, 0),
+        "log_softmax(): input": lambda: rows.log_softmax(given, 0),
+        "scale_mask_softmax(): input": lambda: rows.scale_mask_softmax(given),
+        "add_layer_norm(): input": lambda: rows.add_layer_norm(given, x, (4,)),
+        "add_layer_norm(): residual": lambda: rows.add_layer_norm(x, given, (4,)),
+        "add_rms_norm(): input": lambda: rows.add_rms_norm(given, x, (4,)),
+        "add_rms_norm(): residual": lambda: rows.add_rms_norm(x, given, (4,)),
+        "linear_cross_entropy(): input": lambda: rows.linear_cross_entropy(given, x, target),
+        "linear_cross_entropy(): weight": lambda: rows.linear_cross_entropy(x, given, target),
+        "linear_cross_entropy(): target": lambda: rows.linear_cross_entropy(x, x, given),
+    }
+    for what, call in wrong.items():
+        with pytest.raises(TypeError) as error:
+            call()
+        assert str(error.value) == f"{what} must be a Tensor, not {type(given).__name__}"
+    with pytest.raises(TypeError, match=r"softmax\(\): dtype must be a torch.dtype, not str"):
+        rows.softmax(x, 0, "float32")

@@ -285,6 +285,8 @@ def apply_to(model: nn.Module, *, autocast: str = "torch", invariant: bool = Fal
         What was replaced, as "encoder.norm: LayerNorm", or was replaced before and now has another
         `autocast` or `invariant`.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"apply_to(): model must be a torch.nn.Module, not {type(model).__name__}")
     if autocast not in ("torch", "keep"):
         raise ValueError(f'autocast is "{autocast}"; allowed are "torch" and "keep"')
     replaced, verdicts = [], {}

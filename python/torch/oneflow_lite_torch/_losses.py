@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ._library import direct, direct_loss, direct_loss_backward, ops
 from ._support import (
+    check_tensors,
     compute_type,
     is_compiling,
     is_ordinary,
@@ -324,6 +325,7 @@ def linear_cross_entropy(
     """
     if reduction not in _REDUCTIONS:
         raise ValueError(f'reduction is "{reduction}"; allowed are "mean", "sum" and "none"')
+    check_tensors("linear_cross_entropy", input=input, weight=weight, target=target)
     device = input.device.type
     if torch.is_autocast_enabled(device) and input.dtype != torch.float64:
         dtype = torch.get_autocast_dtype(device)

@@ -14,6 +14,7 @@ from ._library import direct, direct_norm, direct_norm_backward, ops
 from ._support import (
     RMS_NORM_WIDENS,
     check_autocast,
+    check_tensors,
     compute_type,
     is_column,
     is_compiling,
@@ -262,6 +263,9 @@ def _can_add(x: Tensor, residual: Tensor) -> bool:
 
 def _add_norm(x, residual, normalized_shape, weight, bias, eps, centre, invariant, autocast):
     """Either norm of x + residual, and that sum."""
+    if type(x) is not Tensor or type(residual) is not Tensor:
+        name = "add_layer_norm" if centre else "add_rms_norm"
+        check_tensors(name, input=x, residual=residual)
     shape = _shape_of(normalized_shape)
     listed = centre or RMS_NORM_WIDENS
     check_autocast(autocast)

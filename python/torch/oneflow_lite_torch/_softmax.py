@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ._library import direct, direct_softmax, direct_softmax_backward, ops
 from ._support import (
+    check_tensors,
     is_compiling,
     is_ordinary,
     is_served,
@@ -76,12 +77,17 @@ def _is_dim(dim: object, ndim: int) -> bool:
 def _softmax(
     x: Tensor, dim: int, dtype: torch.dtype | None, log: bool, autocast: str, invariant: bool
 ) -> Tensor:
+    name = "log_softmax" if log else "softmax"
+    if type(x) is not Tensor:
+        check_tensors(name, input=x)
+    if dtype is not None and not isinstance(dtype, torch.dtype):
+        raise TypeError(f"{name}(): dtype must be a torch.dtype, not {type(dtype).__name__}")
     if dtype is None and widens(x, autocast):
         dtype = torch.float32
     served = is_served(x) and (dtype is None or dtype.is_floating_point)
     if not served or not _is_dim(dim, x.ndim):
         y = F.log_softmax(x, dim, dtype=dtype) if log else F.softmax(x, dim, dtype=dtype)
-        not_served("log_softmax" if log else "softmax", x, invariant)
+        not_served(name, x, invariant)
         return y
     dim = int(dim)
     if invariant and -x.ndim <= dim < x.ndim - 1 and dim != -1:  # its rows are of the last dim
@@ -236,6 +242,8 @@ def scale_mask_softmax(
         raise ValueError(f'masked_row is "{masked_row}"; allowed are "nan" and "zero"')
     if mask is not None and not isinstance(mask, Tensor):
         raise TypeError(f"mask must be a Tensor or None, not {type(mask).__name__}; see scale=")
+    if type(input) is not Tensor:
+        check_tensors("scale_mask_softmax", input=input)
     if widens(input, autocast):
         input = input.float()
     x = input

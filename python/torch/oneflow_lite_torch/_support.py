@@ -101,6 +101,13 @@ def compute_type(dtype: torch.dtype) -> torch.dtype:
     return torch.float32 if dtype.itemsize == 2 else dtype
 
 
+def check_tensors(function: str, **given: object) -> None:
+    """Refuse what is no tensor, nor stands for one as torch.fx's proxies do."""
+    for name, t in given.items():
+        if not isinstance(t, Tensor) and not hasattr(type(t), "__torch_function__"):
+            raise TypeError(f"{function}(): {name} must be a Tensor, not {type(t).__name__}")
+
+
 def check_autocast(autocast: str) -> None:
     """Refuse other values of the argument."""
     if autocast not in ("torch", "keep"):
