@@ -17,6 +17,8 @@
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -187,9 +189,14 @@ StatusOr<Tensor> Renorm(const Tensor& x, double p, int64_t dim, double maxnorm) 
   }
   const DType wide = IsFloating(x.dtype()) ? ComputeType(x.dtype()) : x.dtype();
   OFL_ASSIGN_OR_RETURN(const Tensor given, Cast(x, wide));
-  StatusOr<Tensor> norm = VectorNorm(given, p, others, true);
+  const bool recorded = GradEnabled() && autograd::RequiresGrad(given);
+  StatusOr<Tensor> norm = VectorNorm(recorded ? given.Detach() : given, p, others, true);
   if (!norm.ok()) return Renamed(kName, norm.status());
   OFL_ASSIGN_OR_RETURN(const Tensor above, Gt(*norm, Scalar(maxnorm)));
+  if (recorded) {  // the norm of a slice that stays has no slope, which would be NaN where it is
+    OFL_ASSIGN_OR_RETURN(const Tensor scaled, Where(above, given, Scalar(1.0)));
+    OFL_ASSIGN_OR_RETURN(norm, VectorNorm(scaled, p, others, true));
+  }
   OFL_ASSIGN_OR_RETURN(const Tensor bounded, Add(*norm, Scalar(1e-7)));
   OFL_ASSIGN_OR_RETURN(const Tensor share, Div(Scalar(maxnorm), bounded));
   OFL_ASSIGN_OR_RETURN(const Tensor factor, Where(above, share, Scalar(1.0)));

@@ -67,20 +67,29 @@ StatusOr<Tensor> SharesOf(const Request& r, const Tensor& x, const Operand& q) {
   return To(shares, x.device(), {});
 }
 
-// Of elements and the fraction of the way from the low to the high ones. Beside an infinity:
-// itself, but the element where the fraction is 0 or both are the same.
-StatusOr<Tensor> Between(const Tensor& low, const Tensor& high, const Tensor& weight) {
-  OFL_ASSIGN_OR_RETURN(Tensor back, Sub(low, high));
-  OFL_ASSIGN_OR_RETURN(back, Mul(back, weight));
-  OFL_ASSIGN_OR_RETURN(Tensor inside, Sub(low, back));  // -0 - 0 is -0, but -0 + 0 is not
+// low (1 - weight) + high weight, but low where weight is 0.
+StatusOr<Tensor> BetweenEndless(const Tensor& low, const Tensor& high, const Tensor& weight) {
+  OFL_ASSIGN_OR_RETURN(Tensor rest, Sub(Scalar(1), weight));
+  OFL_ASSIGN_OR_RETURN(Tensor sum, Mul(low, rest));
+  OFL_ASSIGN_OR_RETURN(Tensor above, Mul(high, weight));
+  OFL_ASSIGN_OR_RETURN(sum, Add(sum, above));
   OFL_ASSIGN_OR_RETURN(Tensor at_low, Eq(weight.Detach(), Scalar(0)));
-  OFL_ASSIGN_OR_RETURN(Tensor same, Eq(low.Detach(), high.Detach()));
-  OFL_ASSIGN_OR_RETURN(same, BitwiseOr(at_low, same));
-  OFL_ASSIGN_OR_RETURN(Tensor sum, Add(low, high));
-  OFL_ASSIGN_OR_RETURN(Tensor endless, Where(same, low, sum));
+  return Where(at_low, low, sum);
+}
+
+// Of elements and the fraction of the way from the low to the high ones. Beside an infinity:
+// itself, but the element where the fraction is 0 or both are the same. The slopes are 1 - weight
+// and weight everywhere.
+StatusOr<Tensor> Between(const Tensor& low, const Tensor& high, const Tensor& weight) {
   OFL_ASSIGN_OR_RETURN(Tensor finite, IsFinite(low.Detach()));
   OFL_ASSIGN_OR_RETURN(Tensor high_finite, IsFinite(high.Detach()));
   OFL_ASSIGN_OR_RETURN(finite, BitwiseAnd(finite, high_finite));
+  OFL_ASSIGN_OR_RETURN(Tensor start, Where(finite, low, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor end, Where(finite, high, Scalar(0)));
+  OFL_ASSIGN_OR_RETURN(Tensor back, Sub(start, end));
+  OFL_ASSIGN_OR_RETURN(back, Mul(back, weight));
+  OFL_ASSIGN_OR_RETURN(Tensor inside, Sub(start, back));  // -0 - 0 is -0, but -0 + 0 is not
+  OFL_ASSIGN_OR_RETURN(Tensor endless, BetweenEndless(low, high, weight));
   return Where(finite, inside, endless);
 }
 

@@ -474,3 +474,35 @@ def test_the_median_of_all_shares_its_gradient(name, values, slopes):
     found.values.backward()
     assert y.grad[0, found.indices.item()] == 1 and y.grad.sum() == 1
     assert gradgradcheck(lambda t: getattr(t * t, name)(), (leaf([3.0, 1.0, 2.0]),))
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, math.inf])
+def test_a_slice_that_renorm_leaves_has_the_slope_1(p):
+    rows = [[3.0, math.nan], [0.1, 0.2], [0.0, 0.0], [3.0, 4.0]]
+    x = leaf(rows)
+    y = flow.renorm(x, p, 0, 1.0)
+    np.testing.assert_array_equal(host(y.detach())[:3], rows[:3])
+    y.sum().backward()
+    assert x.grad[:3].tolist() == [[1, 1]] * 3 and x.grad[3].isfinite().all()
+    assert gradcheck(lambda x: flow.renorm(x, p, 0, 1.0), leaf(rows[1:2] + rows[3:]))
+
+
+@pytest.mark.parametrize("interpolation, weight", [("linear", 0.6), ("midpoint", 0.5)])
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+@pytest.mark.parametrize("low, high", [
+    (1.0, 2.0), (1.0, math.inf), (-math.inf, 2.0), (-math.inf, math.inf), (math.inf, math.inf),
+])  # fmt: skip
+def test_the_slopes_of_a_quantile_do_not_depend_on_the_elements(
+    name, low, high, interpolation, weight
+):
+    quantile = getattr(flow, name)
+    x = leaf([low, high, math.inf])
+    y = quantile(x, 0.3, interpolation=interpolation)
+    sum_of_both = low + (high - low) * weight if math.isfinite(low + high) else low + high
+    np.testing.assert_allclose(y.item(), sum_of_both)
+    y.backward()
+    np.testing.assert_allclose(host(x.grad), [1 - weight, weight, 0], rtol=1e-12)
+    x = leaf([low, high, math.inf])
+    y = quantile(x, 0.5, interpolation=interpolation)  # an element itself
+    y.backward()
+    assert y.item() == high and x.grad.tolist() == [0, 1, 0]
