@@ -95,6 +95,16 @@ bool WaitFor(int fd, short events, Deadline deadline) {
   }
 }
 
+// Whether the other end is this one: where nobody listens at a port that the kernel also takes for
+// ends of connections, a socket may be connected to itself, and then holds the port.
+bool IsConnectedToItself(int fd) {
+  sockaddr_storage own{}, other{};
+  socklen_t n = sizeof own, m = sizeof other;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &n) == 0 &&
+         getpeername(fd, reinterpret_cast<sockaddr*>(&other), &m) == 0 && n == m &&
+         std::memcmp(&own, &other, n) == 0;
+}
+
 StatusOr<Socket> TryConnect(const addrinfo& to, Deadline deadline) {
   Socket s(socket(to.ai_family, to.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, to.ai_protocol));
   if (!s) return Error(ErrorKind::kRuntime, Reason(errno));
@@ -105,6 +115,11 @@ StatusOr<Socket> TryConnect(const addrinfo& to, Deadline deadline) {
     socklen_t length = sizeof error;
     getsockopt(s.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return Error(ErrorKind::kRuntime, Reason(error));
+  }
+  if (IsConnectedToItself(s.fd())) {
+    const linger at_once{1, 0};  // else the port is in use for a minute after it is closed
+    setsockopt(s.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return Error(ErrorKind::kRuntime, Reason(ECONNREFUSED));
   }
   const int on = 1;
   setsockopt(s.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);

@@ -5,10 +5,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstring>
+#include <fstream>
 #include <future>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "oneflow_lite/core/world.h"
 
 namespace oneflow_lite {
@@ -68,6 +77,33 @@ TEST_F(StoreTest, TimesOut) {
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("no \"missing\" after 0.05 s"));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(4));
   EXPECT_TRUE(store->Set("works", "still").ok());
+}
+
+// In a network of its own, whose kernel gives ends of connections out of eight ports alone. The
+// exit status: 0, 1 where a client took the port, 2 where there can be no such network.
+int ConnectWhereNobodyListens(int port) {
+  if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return 2;
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP | IFF_RUNNING;
+  const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (ioctl(fd, SIOCSIFFLAGS, &loopback) != 0) return 2;
+  std::ofstream range("/proc/sys/net/ipv4/ip_local_port_range");
+  range << "40000 40007" << std::flush;
+  if (!range) return 2;
+  const auto nobody = Store::Connect("127.0.0.1", port, seconds(3));  // 60 tries
+  const bool refused = absl::StrContains(nobody.status().message(), "refused");
+  return refused && StoreServer::Start("127.0.0.1", port).ok() ? 0 : 1;
+}
+
+TEST(Connection, DoesNotLeadToItself) {
+  const pid_t child = fork();
+  if (child == 0) _exit(ConnectWhereNobodyListens(40004));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no network of its own can be made here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(StoreTest, GathersInTheOrderOfIndices) {
