@@ -408,3 +408,53 @@ def test_a_gradient_that_nobody_needs_is_not_looked_at():
     # The tensor that needs one is still told of its own.
     with pytest.raises(flow.ShapeError, match="the gradient of tensor 1 has shape"):
         fixed_gradients(None, flow.ones(3)).apply(flow.zeros(7), leaf(1, 2)).backward()
+
+
+class Power(Function):
+    @staticmethod
+    def forward(ctx, x, n=2, *, scale=1.0):
+        ctx.save_for_backward(x)
+        ctx.n = n
+        return scale * x**n
+
+    @staticmethod
+    def backward(ctx, dy):
+        (x,) = ctx.saved_tensors
+        return dy * ctx.n * x ** (ctx.n - 1), None
+
+
+class PowerOfTwo(Function):
+    @staticmethod
+    def forward(x, n=2):
+        return x**n
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, ctx.n = inputs
+        ctx.save_for_backward(x)
+
+    backward = Power.backward
+
+
+@pytest.mark.parametrize("function", [Power, PowerOfTwo])
+def test_arguments_by_keyword(function):
+    for args, kwargs, slopes in [((), {"x": 0}, [2, 4]), (("x",), {"n": 3}, [3, 12]),
+                                 ((), {"n": 3, "x": 0}, [3, 12])]:  # fmt: skip
+        x = leaf(1, 2)
+        if "x" in kwargs:
+            kwargs["x"] = x
+        function.apply(*([x] if args else []), **kwargs).sum().backward()
+        assert x.grad.tolist() == slopes
+
+
+def test_keywords_that_forward_does_not_take():
+    x = leaf(1, 2)
+    for kwargs, message in [
+        ({"q": 1}, r"Power.apply\(\): got an unexpected keyword argument 'q'"),
+        ({"x": x}, r"Power.apply\(\): multiple values for argument 'x'"),
+        ({"scale": 2.0}, r"Power.apply\(\): forward takes scale by keyword alone"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            Power.apply(x, **kwargs)
+    with pytest.raises(TypeError, match=r"Power.apply\(\): missing a required argument: 'x'"):
+        Power.apply(n=3)

@@ -100,6 +100,25 @@ class Function:
         return args if any(d is inspect.Parameter.empty for d in absent) else (*args, *absent)
 
     @classmethod
+    def _by_place(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments of forward in its order, up to the last one that was given."""
+        own = () if hasattr(cls, "setup_context") else (None,)  # ctx
+        try:
+            bound = inspect.signature(cls.forward).bind(*own, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{cls.__name__}.apply(): {error}") from None
+        parameters = list(bound.signature.parameters.values())
+        given = [i for i, p in enumerate(parameters) if p.name in bound.arguments]
+        last = parameters[given[-1]]
+        if last.kind > inspect.Parameter.VAR_POSITIONAL:
+            raise TypeError(f"{cls.__name__}.apply(): forward takes {last.name} by keyword alone, "
+                            "so that backward has no place for its gradient")  # fmt: skip
+        bound.apply_defaults()
+        if last.kind == inspect.Parameter.VAR_POSITIONAL:
+            return bound.args[len(own) :]
+        return bound.args[len(own) : given[-1] + 1]
+
+    @classmethod
     def _check_dirty(cls, dirty: set[int], args: tuple[Any, ...], outputs: list[Any]) -> None:
         if dirty - {id(o) for o in outputs} or dirty - {id(a) for a in args}:
             raise RuntimeError(f"{cls.__name__}: what mark_dirty names must be an input, and "
@@ -113,10 +132,16 @@ class Function:
         raise TypeError(f"{name}: an instance cannot be called; write {name}.apply(...)")
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Calls forward, and records backward where an argument requires a gradient."""
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Calls forward, and records backward where an argument requires a gradient.
+
+        Arguments by keyword are put where forward has them. Backward gives one gradient per
+        argument of forward up to the last that was given.
+        """
         if not hasattr(cls, "forward"):
             raise NotImplementedError(f"{cls.__name__} does not define forward()")
+        if kwargs:
+            args = cls._by_place(args, kwargs)
         needs = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         ctx = FunctionCtx(needs)
         with no_grad():
