@@ -41,12 +41,14 @@ Term Where(const Term& x, double number) {
   return {mask.ok() ? functional::Cast(*mask, x.value->dtype()) : mask};
 }
 
-Term SiluBend(const Attrs&, const Term& x) {
+Term SiluBend(const Attrs&, const Term& given) {
+  const Term x = Within(1000, given);
   const Term s = Apply(functional::Sigmoid, x), rest = Apply(functional::Sigmoid, -x);
   return s * rest * (x * (rest - s) + 2);
 }
 // With t = tanh(log(1 + e^x)), s = 1 / (1 + e^-x): s (1 - t^2) (2 + x (1 - s - 2 t s)).
-Term MishBend(const Attrs&, const Term& x) {
+Term MishBend(const Attrs&, const Term& given) {
+  const Term x = Within(1000, given);
   const Term s = Apply(functional::Sigmoid, x), rest = Apply(functional::Sigmoid, -x);
   const Term t = Apply(functional::Tanh, -Apply(functional::LogSigmoid, -x));
   return s * (1 - t * t) * (x * (rest - t * s * 2) + 2);

@@ -13,16 +13,16 @@
 namespace oneflow_lite {
 
 // Of x P(N <= x), N standard normal with density p: p(x) (2 - x^2).
-inline Term GeluBend(const Term& x) {
-  const Term square = x * x;
+inline Term GeluBend(const Term& given) {
+  const Term x = Within(40, given), square = x * x;
   const double scale = 1 / std::sqrt(2 * std::numbers::pi);
   return Apply(functional::Exp, square * -0.5) * scale * (2 - square);
 }
 
 // Of x s, s = 1 / (1 + exp(-v)), v = a x + b x^3: s (1 - s) (2 v' + x v'' + x v'^2 (1 - 2 s)).
-inline Term GeluTanhBend(const Term& x) {
+inline Term GeluTanhBend(const Term& given) {
   const double a = 2 * std::sqrt(2 / std::numbers::pi), b = 0.044715 * a;
-  const Term square = x * x;
+  const Term x = Within(40, given), square = x * x;
   const Term s = Apply(functional::Sigmoid, x * (square * b + a));
   const Term slope = square * (3 * b) + a;  // v'
   const Term bend = slope * 2 + square * (6 * b) + x * slope * slope * (1 - s * 2);

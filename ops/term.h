@@ -11,6 +11,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/reduce.h"
+#include "functional/ternary.h"
 #include "functional/unary.h"
 #include "functional/view.h"
 
@@ -67,6 +68,13 @@ inline Term operator-(double a, const Term& b) {
 // f of a tensor, as in Apply(functional::Exp, x). Precondition: a is something.
 inline Term Apply(StatusOr<Tensor> (*f)(const Tensor&), const Term& a) {
   return a.ok() ? Term{f(*a.value)} : a;
+}
+
+// x, or the nearer of -most and most: where a formula is 0 beyond them, which would be multiplied
+// by infinity. Precondition: x is something.
+inline Term Within(double most, const Term& x) {
+  if (!x.ok()) return x;
+  return Term{functional::Clamp(*x.value, Operand(Scalar(-most)), Operand(Scalar(most)))};
 }
 
 // The sum over one dim, which stays as size 1; a 0-dim tensor is its own sum.

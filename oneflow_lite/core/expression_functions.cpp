@@ -45,16 +45,18 @@ constexpr ElementFunction kSteps[] = {
       "where(logical_and(a == 0, b >= 0), 0, g * (y * log(a)))"}},
     {F::kDiv, "div", 2, R::kFloating, {"g / b", "-(g * (y / b))"}},
     {F::kAtan2, "atan2", 2, R::kFloating,
-     {"r = hypot(a, b); g * (b / r) / r", "r = hypot(a, b); -(g * (a / r) / r)"}},
+     {"o = logical_and(a == 0, b == 0); r = hypot(a, where(o, 1, b)); where(o, 0, g * (b / r) / r)",
+      "o = logical_and(a == 0, b == 0); r = hypot(a, where(o, 1, b)); "
+      "where(o, 0, -(g * (a / r) / r))"}},
     {F::kHypot, "hypot", 2, R::kFloating, {"g * (a / y)", "g * (b / y)"}},
     {F::kCopySign, "copysign", 2, R::kFloating,
      {"where(a == 0, 0, where(logical_xor(signbit(a), signbit(b)), -g, g))"}},
     {F::kXLogY, "xlogy", 2, R::kFloating,
      {"where(logical_and(a == 0, logical_or(b <= 0, isinf(b))), 0, g * log(b))",
-      "where(logical_and(a == 0, logical_not(isnan(b))), 0, g * (a / (b + 0.0)))"}},
+      "where(logical_and(a == 0, b == 0), 0, g * (a / (b + 0.0)))"}},
     {F::kLogAddExp, "logaddexp", 2, R::kFloating,
-     {"g / (1 + exp(where(logical_and(a == b, isinf(a)), 0, b - a)))",
-      "g / (1 + exp(where(logical_and(a == b, isinf(a)), 0, a - b)))"}},
+     {"g * sigmoid(where(logical_and(a == b, isinf(a)), 0, a - b))",
+      "g * sigmoid(where(logical_and(a == b, isinf(a)), 0, b - a))"}},
     {F::kFmax, "fmax", 2, R::kPromoted,
      {"where(logical_or(b > a, logical_and(isnan(a), logical_not(isnan(b)))), 0, "
       "where(a == b, g * 0.5, g))",
@@ -111,15 +113,20 @@ constexpr ElementFunction kSteps[] = {
     {F::kSin, "sin", 1, R::kFloating, {"g * cos(a)"}},
     {F::kCos, "cos", 1, R::kFloating, {"-(g * sin(a))"}},
     {F::kTan, "tan", 1, R::kFloating, {"g * (1 + y * y)"}},
-    {F::kAsin, "asin", 1, R::kFloating, {"g * rsqrt((1 - a) * (1 + a))"}},
-    {F::kAcos, "acos", 1, R::kFloating, {"-(g * rsqrt((1 - a) * (1 + a)))"}},
+    {F::kAsin, "asin", 1, R::kFloating,
+     {"g * rsqrt(where(abs(a) == 1, 1 - a * a, (1 - a) * (1 + a)))"}},
+    {F::kAcos, "acos", 1, R::kFloating,
+     {"-(g * rsqrt(where(abs(a) == 1, 1 - a * a, (1 - a) * (1 + a))))"}},
     {F::kAtan, "atan", 1, R::kFloating, {"g / (1 + a * a)"}},
     {F::kSinh, "sinh", 1, R::kFloating, {"g * cosh(a)"}},
     {F::kCosh, "cosh", 1, R::kFloating, {"g * sinh(a)"}},
     {F::kTanh, "tanh", 1, R::kFloating, {"g * (1 - y * y)"}},
     {F::kAsinh, "asinh", 1, R::kFloating, {"g / hypot(a, 1)"}},
-    {F::kAcosh, "acosh", 1, R::kFloating, {"g / (sqrt(a - 1) * sqrt(a + 1))"}},
-    {F::kAtanh, "atanh", 1, R::kFloating, {"g / ((1 - a) * (1 + a))"}},
+    {F::kAcosh, "acosh", 1, R::kFloating,
+     {"o = a > 1e9; s = where(o, 2, a); "
+      "g / where(o, a, sqrt(where(abs(s) == 1, s * s - 1, (s - 1) * (s + 1))))"}},
+    {F::kAtanh, "atanh", 1, R::kFloating,
+     {"g / where(abs(a) == 1, 1 - a * a, (1 - a) * (1 + a))"}},
     {F::kErf, "erf", 1, R::kFloating, {"g * (1.1283791670955126 * exp(-(a * a)))"}},
     {F::kErfc, "erfc", 1, R::kFloating, {"g * (-1.1283791670955126 * exp(-(a * a)))"}},
     {F::kErfinv, "erfinv", 1, R::kFloating, {"g * (0.886226925452758 * exp(y * y))"}},
@@ -129,27 +136,31 @@ constexpr ElementFunction kSteps[] = {
 
 // In forms whose derivatives, which are of their steps, are right and finite where the function's
 // are. `x = a * 1.0` makes floats of integers, whose products and differences may not fit their
-// dtype. t is -abs(x) with a slope at 0, too: by abs the second derivative there would be 0.
+// dtype. t is -abs(x) with a slope at 0, too: by abs the second derivative there would be 0. Beyond
+// +-1000 silu and mish are a or 0; their factors are kept there, since infinity times 0 is NaN.
 constexpr ComposedFunction kComposed[] = {
     {"addcdiv", "a, b, c: a + b / c"},
     {"addcmul", "a, b, c: a + b * c"},
     {"clamp", "a, b, c: _clamp_high(_clamp_low(a, b, c), c, b)"},
     {"deg2rad", "a: a * 0.017453292519943295"},
-    {"elu", "a: where(a > 0, a, expm1(where(a > 0, 0, a)))"},
+    {"elu", "a: where(a <= 0, expm1(where(a <= 0, a, 0)), a)"},
     {"hardsigmoid", "a: where(a <= -3, 0, where(a >= 3, 1, a * 0.16666666666666666 + 0.5))"},
     {"hardswish", "a: x = a * 1.0; u = where(abs(x) >= 3, 0, x); "
      "where(x <= -3, -0.0, where(x >= 3, x, u * (u + 3) * 0.16666666666666666))"},
     {"leaky_relu", "a, b: where(a > 0, a, a * b)"},
-    {"lerp", "a, b, c: d = b - a; where(abs(c) < 0.5, a + c * d, b - d * (1 - c))"},
+    {"lerp",
+     "a, b, c: e = abs(c) < 0.5; where(e, a, b) - (b - a) * where(e, -c, 1 - c)"},
     {"logsigmoid", "a: x = a * 1.0; t = where(x >= 0, -x, x); where(x >= 0, 0, x) - log1p(exp(t))"},
     {"mish",
-     "a: x = a * 1.0; t = where(x >= 0, -x, x); x * tanh(where(x >= 0, x, 0) + log1p(exp(t)))"},
+     "a: x = maximum(a, -1000.0); u = minimum(a, 1000.0); t = where(u >= 0, -u, u); "
+     "x * tanh(where(u >= 0, u, 0) + log1p(exp(t)))"},
     {"rad2deg", "a: a * 57.29577951308232"},
     {"relu6", "a: where(a <= 0, where(a < 0, 0, a * 0), where(a >= 6, 6, a))"},
     {"rsub", "a, b: b - a"},
-    {"silu", "a: a * sigmoid(a)"},
+    {"silu", "a: maximum(a, -1000.0) * sigmoid(minimum(a, 1000.0))"},
     {"softplus", "a: x = a * 1.0; t = where(x >= 0, -x, x); where(x >= 0, x, 0) + log1p(exp(t))"},
-    {"softsign", "a: x = a * 1.0; x / (1 + abs(x))"},
+    {"softsign",
+     "a: x = a * 1.0; o = isinf(x); u = where(o, 0, x); where(o, sign(x), u / (1 + abs(u)))"},
 };
 // clang-format on
 

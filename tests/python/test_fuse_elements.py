@@ -232,12 +232,10 @@ def test_gradients_of_one(device, name):
         same(gradients(op, [t], [w])[0], want.to(t.dtype), steps=8)
 
 
-@pytest.mark.parametrize("name", ["hardswish", "logsigmoid", "mish", "softplus"])
+@pytest.mark.parametrize("name", ["hardswish", "logsigmoid", "mish", "silu", "softplus", "elu"])
 def test_second_derivatives_where_branches_meet(device, name):
     f = getattr(F, name)
-    values = [0.0, -0.0, 0.5, -2.0, 30.0, -30.0, 800.0, -800.0]
-    if name != "mish":  # whose slope there is a product of infinity and 0
-        values += [math.inf, -math.inf]
+    values = [0.0, -0.0, 0.5, -2.0, 30.0, -30.0, 800.0, -800.0, 1e30, -1e30, math.inf, -math.inf]
     slopes = []
     for function in f, elements(lambda x: f(x)):
         x = tensor(values, "float64", device).requires_grad_()
@@ -246,6 +244,49 @@ def test_second_derivatives_where_branches_meet(device, name):
         slopes.append((host(first.detach()), host(second)))
     for plain, fused in zip(*slopes, strict=True):
         np.testing.assert_allclose(fused, plain, rtol=1e-12, atol=1e-12)
+
+
+# At the ends of a domain, beyond it, and where factors are infinite.
+ENDS = {
+    "asin": (1, 2), "acos": (1, 2), "atanh": (1, 2), "acosh": (1, 2), "softsign": (1, 2),
+    "silu": (1, 2), "mish": (1, 2), "elu": (1, 1), "gelu": (1, 2), "atan2": (2, 1), "lerp": (3, 1),
+    "logaddexp": (2, 2), "xlogy": (2, 1),
+}  # fmt: skip
+
+
+def derivatives(f, tensors, order):
+    """Value and derivatives of a function, by the operands."""
+    y = f(*tensors)
+    slopes = flow.autograd.grad(y.sum(), tensors, create_graph=True)
+    found = [y, *slopes]
+    for g in slopes if order > 1 else ():
+        if g.requires_grad:
+            found += flow.autograd.grad(g.sum(), tensors, retain_graph=True, allow_unused=True)
+    return [host(t.detach()) for t in found if t is not None]
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_ends_are_those_of_the_function(device, name):
+    places, order = ENDS[name]
+    f = getattr(flow, name, None) or getattr(F, name)
+    points = [-math.inf, -2.0, -1.0, -0.0, 0.0, 0.25, 1.0, 2.0, math.inf]
+    if places == 1:
+        points += [1e30, -1e30, math.nan]
+    grid = [*itertools.product(points, repeat=places)]
+    if name == "acosh":  # of two signs, and of infinity times 0
+        grid = [p for p in grid if p[0] != -1 and not math.isinf(p[0])]
+    if name == "softsign":  # with a jump in its slope
+        grid = [p for p in grid if p[0] != 0]
+    if name == "logaddexp":  # whose second derivative at a tie of infinities is said to be 0
+        grid = [p for p in grid if p[0] != p[1] or math.isfinite(p[0])]
+    columns = [*zip(*grid, strict=True)]
+    results = []
+    of_elements = [lambda a: f(a), lambda a, b: f(a, b), lambda a, b, c: f(a, b, c)][places - 1]
+    for function in f, elements(of_elements):
+        tensors = [tensor(c, "float64", device).requires_grad_() for c in columns]
+        results.append(derivatives(function, tensors, order))
+    for plain, fused in zip(*results, strict=True):
+        np.testing.assert_allclose(fused, plain, rtol=1e-9, atol=1e-12)
 
 
 def test_the_second_derivative_of_logaddexp_at_a_tie(device):

@@ -133,9 +133,8 @@ def _leaky_relu(input: Any, negative_slope: Any = 0.01) -> Any:
 
 
 def _elu(input: Any, alpha: Any = 1.0) -> Any:
-    return apply(
-        "where", input > 0, input, alpha * apply("expm1", apply("where", input > 0, 0, input))
-    )
+    below = input <= 0
+    return apply("where", below, alpha * apply("expm1", apply("where", below, input, 0)), input)
 
 
 def _softplus(input: Any, beta: Any = 1.0) -> Any:
