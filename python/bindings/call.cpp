@@ -20,6 +20,7 @@
 #include "python/bindings/keyword_names.h"
 #include "python/bindings/older_arguments.h"
 #include "python/bindings/out_argument.h"
+#include "python/bindings/traced.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -357,8 +358,9 @@ PyObject* CallBound(const BoundFunction& called, PyObject* self, PyObject* const
   PyObject* const result = CallAsRead(called, self, args, nargs, kwnames);
   if (result) return result;
   return Protect([&]() -> PyObject* {
-    NameByModule(called.schema->name);
-    return nullptr;
+    PyObject* const traced = CallTraced(called, self, args, nargs, kwnames);
+    if (!traced) NameByModule(called.schema->name);
+    return traced;
   });
 }
 

@@ -2,6 +2,7 @@
 """flow.fuse: what can be traced, and what an error says."""
 
 import copy
+import functools
 import math
 import pickle
 import pydoc
@@ -34,6 +35,54 @@ def test_a_helper_and_a_closure_are_followed():
     assert str(op.load) == "x * sigmoid(x * 1.702) * 3"
     for written in (lambda x: 0.5 * x * (1 + x.tanh())), (lambda x: 0.5 * x * (x.tanh() + 1)):
         assert str(fuse.softmax(load=written).load) == "0.5 * x * (2 * sigmoid(2 * x))"
+
+
+class Gate:
+    """Functions that a traced one may call in ways of its own."""
+
+    @staticmethod
+    def of(v):
+        return v * flow.sigmoid(v)
+
+    def __call__(self, v):
+        return flow.where(v > 0, self.of(v), flow.nn.functional.relu(input=-v))
+
+
+def gate_of(v, exp=flow.exp):
+    return v / (1 + exp(-v))
+
+
+def test_helpers_may_call_the_library():
+    one, partial = Gate(), functools.partial(flow.maximum, other=0.5)
+    sigmoid = "x * sigmoid(x)"
+    for load, shown in [
+        (lambda x: Gate.of(x), sigmoid),
+        (lambda x: one.of(x), sigmoid),
+        (lambda x: one(x), "where(x > 0, x * sigmoid(x), relu(-x))"),
+        (one, "where(v > 0, v * sigmoid(v), relu(-v))"),
+        (lambda x: gate_of(x), "x / (1 + exp(-x))"),
+        (lambda x: partial(x), "maximum(x, 0.5)"),
+        (lambda x: [f(x) for f in (flow.exp, flow.abs)][0], "exp(x)"),
+        (lambda x: flow.multiply(flow.negative(x), 2), "-x * 2"),
+    ]:
+        assert str(fuse.softmax(load=load).load) == shown
+        x = flow.randn(3, 5)
+        np.testing.assert_allclose(fuse.elements(load)(x), load(x), rtol=1e-6)
+    assert fuse.elements(lambda x: math_of(x)).expression == "x: sin(x) + clamp_min(x, 0)"
+
+
+def math_of(v):
+    return flow.sin(v) + v.clamp(min=0)
+
+
+def test_a_helper_that_cannot_be_followed_says_where():
+    def helper(v):
+        return v - flow.sum(v)
+
+    for make in fuse.elements, lambda f: fuse.softmax(load=f):
+        with pytest.raises(fuse.TraceError, match="this sum.. is a function of whole tensors") as e:
+            make(lambda x: helper(x))
+        assert "return v - flow.sum(v)" in str(e.value)
 
 
 def test_parameters_by_name_and_defaults():

@@ -169,6 +169,11 @@ class Tracer:
         return None
 
     @staticmethod
+    def _traced_call(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function of that name, called with an element among its arguments, gives."""
+        return _apply_named(name, *args, **kwargs) if name in ARITIES else NotImplemented
+
+    @staticmethod
     def _allowed() -> str:
         """What an expression of this kind may have, for messages."""
         return _ALLOWED
@@ -266,63 +271,14 @@ def traceable(name: str, for_tensors: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-class _Namespace:
-    """Stands for the module oneflow_lite in the names that a traced function sees."""
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-
-    def __getattr__(self, name: str) -> Any:
-        from oneflow_lite import fuse
-
-        if name in _FUNCTIONS:
-            return getattr(fuse, name)
-        value = getattr(self._module, name)
-        if name in ARITIES and callable(value):
-            return traceable(name, value)
-        return _seen(value) if isinstance(value, types.ModuleType) else value
-
-
-_FUNCTIONAL = "oneflow_lite.nn.functional"
-_MODULES = ("oneflow_lite", "oneflow_lite.nn", _FUNCTIONAL, _ext._C.__name__)
-
-
-def _seen(value: Any) -> Any:
-    """What a traced function finds under a name that holds `value`."""
-    if isinstance(value, types.ModuleType) and value.__name__ in _MODULES:
-        return _Namespace(value)
-    name = getattr(value, "__name__", "")
-    if not (callable(value) and isinstance(name, str)):
-        return value
-    for module in filter(None, map(sys.modules.get, ("oneflow_lite", _FUNCTIONAL))):
-        if getattr(module, name, None) is value:
-            return getattr(_Namespace(module), name)
-    if getattr(_ext._C, name, None) is value:
-        return getattr(_Namespace(_ext._C), name)
-    return value
-
-
-def _with_traceable_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, for which flow.exp and its like take elements too."""
-    if not isinstance(function, types.FunctionType):
-        return _seen(function)
-    names = set(function.__code__.co_names)
-    names_seen = {
-        name: _seen(v) if name in names else v for name, v in function.__globals__.items()
-    }
-
-    def cell(c: types.CellType) -> types.CellType:
-        try:
-            return types.CellType(_seen(c.cell_contents))
-        except ValueError:  # not assigned yet
-            return c
-
-    closure = function.__closure__ and tuple(map(cell, function.__closure__))
-    copy = types.FunctionType(
-        function.__code__, names_seen, function.__name__, function.__defaults__, closure
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
+def _of_elements(function: Any) -> Any:
+    """A function of the library as one of elements, with their parameters; others as they are."""
+    name = getattr(function, "__name__", None)
+    modules = filter(None, map(sys.modules.get, ("oneflow_lite", "oneflow_lite.nn.functional")))
+    own = (_ext._C, *modules)
+    if name in ARITIES and any(getattr(module, name, None) is function for module in own):
+        return traceable(name, function)
+    return function
 
 
 def parameters_of(role: str, function: Callable[..., Any]) -> dict[str, Any]:
@@ -357,7 +313,7 @@ def trace(role: str, function: Callable[..., Any]) -> tuple[Graph, dict[str, flo
     TraceError
         It does more than arithmetic on elements; the message says what and shows the line.
     """
-    function = _seen(function)
+    function = _of_elements(function)
     parameters = parameters_of(role, function)
     graph = Graph(role, [*parameters])
     (graph.result,) = run_on_tracers(role, function, graph, Tracer, (1, 1))
@@ -374,7 +330,7 @@ def run_on_tracers(
         signature = inspect.signature(function)
         bound = signature.bind_partial()
         bound.arguments.update(tracers)
-        given = _with_traceable_names(function)(*bound.args, **bound.kwargs)
+        given = function(*bound.args, **bound.kwargs)
         several = isinstance(given, tuple | list) and results[1] > 1
         given = [
             tracer(graph, graph.number(v)) if isinstance(v, numbers.Real) else v
@@ -413,12 +369,8 @@ def _explained(
     if of_tensors := re.match(
         r"(\w+)\(\): argument '\w+' must be .*, not (?:Element)?Tracer$", str(error)
     ):
-        name = of_tensors[1]
-        if name in _FUNCTIONS:
-            known = f"write flow.fuse.{name}(...), or {name}() as a method of the element"
-        else:
-            known = f"it cannot be fused; {allowed}"
-        return f"{role}: this {name}() is a function of whole tensors; {known}{where}"
+        known = f"it cannot be fused; {allowed}"
+        return f"{role}: this {of_tensors[1]}() is a function of whole tensors; {known}{where}"
     of_numbers = r"(\w+)\(\): (argument '\w+' must be Tensor, not|one of .* must be a tensor)"
     if got_none := re.match(of_numbers, str(error)):
         known = "of numbers alone take Python's: math.sqrt, max, min, say"
