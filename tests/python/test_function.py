@@ -458,3 +458,30 @@ def test_keywords_that_forward_does_not_take():
             Power.apply(x, **kwargs)
     with pytest.raises(TypeError, match=r"Power.apply\(\): missing a required argument: 'x'"):
         Power.apply(n=3)
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_outputs_without_a_gradient_have_zeros_in_backward(materialize):
+    seen = []
+
+    class Several(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(materialize)
+            constant = x * 3
+            ctx.mark_non_differentiable(constant)
+            return x * 2, constant, x.long(), x > 0, "no tensor"
+
+        @staticmethod
+        def backward(ctx, dy, *others):
+            seen.extend(others)
+            return dy * 2
+
+    x = leaf(1, 2)
+    Several.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2] and seen[3] is None
+    if materialize:
+        assert [t.dtype for t in seen[:3]] == [flow.float64, flow.int64, flow.bool]
+        assert [t.tolist() for t in seen[:3]] == [[0, 0], [0, 0], [False, False]]
+    else:
+        assert seen == [None] * 4

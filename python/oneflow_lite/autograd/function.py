@@ -169,7 +169,8 @@ class Function:
         outputs = [o.detach() if id(o) in passed and isinstance(o, Tensor) else o for o in outputs]
         recorded = [o if f else None for o, f in zip(outputs, flows, strict=True)]
         inputs = [a for a in args if isinstance(a, Tensor)]
-        backward = _Backward(cls, ctx, [isinstance(a, Tensor) for a in args], recorded)
+        tensors = [o if isinstance(o, Tensor) else None for o in outputs]
+        backward = _Backward(cls, ctx, [isinstance(a, Tensor) for a in args], tensors)
         _ext.record_function(f"{cls.__name__}Backward", inputs, recorded, saved, backward)
         return tuple(outputs) if isinstance(result, tuple | list) else outputs[0]
 
