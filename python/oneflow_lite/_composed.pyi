@@ -22,7 +22,7 @@ class TensorFunctions:
     def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor: ...
     def histogram(
         self,
-        bins: builtins.int | Tensor,
+        bins: builtins.int | Tensor = 100,
         *,
         range: tuple[builtins.float, builtins.float] | None = None,
         weight: Tensor | None = None,

@@ -49,17 +49,17 @@ def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """
 
     @functools.wraps(function)
-    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        tensors = [t for t in (input, *args, *kwargs.values()) if isinstance(t, Tensor)]
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        tensors = [t for t in (*args, *kwargs.values()) if isinstance(t, Tensor)]
         given = tensors[0].dtype if tensors else None
         mixed = any(t.dtype is not given for t in tensors)
         if mixed:
             given = common_dtype(tensors)
         narrow = given in _NARROW
         if not mixed and not narrow:
-            return function(input, *args, **kwargs)
+            return function(*args, **kwargs)
         if not mixed and all(_is_read(t) for t in tensors):
-            return function(input, *args, **kwargs).to(None, given)
+            return function(*args, **kwargs).to(None, given)
 
         def cast(t: Any) -> Any:
             if not isinstance(t, Tensor):
@@ -68,7 +68,7 @@ def rounded_once(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
             return t.to(None, _ext.float32) if narrow else t
 
         named = {name: cast(t) for name, t in kwargs.items()}
-        y = function(cast(input), *map(cast, args), **named)
+        y = function(*map(cast, args), **named)
         return y.to(None, given) if narrow else y
 
     return call

@@ -113,7 +113,7 @@ def _density(counts: Tensor, edges: Tensor) -> Tensor:
 
 def histogram(
     input: Tensor,
-    bins: int | Tensor,
+    bins: int | Tensor = 100,
     *,
     range: tuple[float, float] | None = None,
     weight: Tensor | None = None,

@@ -155,7 +155,9 @@ def _find(module: str, name: str) -> Any:
 class _Storages:
     """The storages of the file, each read once."""
 
-    def __init__(self, archive: Archive, folder: str, place: Callable[[Tensor], Tensor]) -> None:
+    def __init__(
+        self, archive: Archive, folder: str, place: Callable[[Tensor, str], Tensor]
+    ) -> None:
         self._archive, self._folder, self._place = archive, folder, place
         self._known: dict[str, tuple[str, Stand]] = {}
 
@@ -163,7 +165,7 @@ class _Storages:
         """The storage of a persistent id: ("storage", its kind, its key, its device, its size)."""
         if type(pid) is not tuple or len(pid) != 5 or pid[0] != "storage":
             raise Damaged("it holds something that is stored as no storage")
-        _, kind, key, _, count = pid
+        _, kind, key, location, count = pid
         if type(kind) is not Stand or type(kind.value) is not str or type(key) is not str:
             raise Damaged("it holds a storage of no kind that there is")
         if key not in self._known:
@@ -173,14 +175,15 @@ class _Storages:
             if type(count) is not int or count * _BYTES[kind.value] != len(raw):
                 raise Damaged(f"the storage {shown(key)} has {len(raw)} bytes, and should have "
                               f"another number of {kind.value}")  # fmt: skip
-            self._known[key] = kind.value, Stand(self._place(_values(raw, kind.value)))
+            x = self._place(_values(raw, kind.value), location if type(location) is str else "cpu")
+            self._known[key] = kind.value, Stand(x)
         if self._known[key][0] != kind.value:
             raise Damaged(f"the storage {shown(key)} is of two dtypes")
         return self._known[key][1]
 
 
-def read(archive: Archive, folder: str, place: Callable[[Tensor], Tensor]) -> Any:
-    """What the file holds; ``place`` puts a tensor where it is wanted."""
+def read(archive: Archive, folder: str, place: Callable[[Tensor, str], Tensor]) -> Any:
+    """What the file holds; ``place`` puts a tensor, from a device of that name, somewhere."""
     order = f"{folder}byteorder"
     if order in archive.entries and archive.read(order).tobytes() != b"little":
         raise Damaged("its numbers are big-endian")

@@ -20,7 +20,7 @@ import json
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -40,20 +40,28 @@ _LARGE = 1 << 30  # bytes from which an entry is written as zip's format for lar
 _File = str | os.PathLike | IO[bytes]
 
 
-def save(value: Any, file: _File) -> None:
+def save(
+    obj: Any,
+    f: _File,
+    pickle_module: Any = None,
+    pickle_protocol: int | None = None,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Writes tensors, and dicts, lists and tuples of them, to a file.
 
     Parameters
     ----------
-    value : dict, list, tuple, Tensor, array, number, str or None
+    obj : dict, list, tuple, Tensor, array, number, str or None
         Such as a module's or an optimizer's ``state_dict()``, nested up to 128 deep. Each tensor
         is written by itself: those that share memory no longer do when loaded. NumPy arrays of
         numbers are loaded as arrays, NumPy's scalars as Python numbers, subclasses of the types
         above as these types; but an array with more than its elements, such as a mask, is refused.
-    file : path or binary file
+    f : path or binary file
         A path is written completely or not at all, whatever ends the program and whoever else
         writes to it: to a file beside it that then takes its place. A symbolic link, a device and
         a FIFO stay what they are; a file's mode stays too.
+    pickle_module, pickle_protocol, _use_new_zipfile_serialization
+        PyTorch's arguments, which mean nothing: nothing is pickled.
 
     Raises
     ------
@@ -68,13 +76,13 @@ def save(value: Any, file: _File) -> None:
         What the system says of the path; the file that was there is still there.
     """
     encoder = _structure.Encoder()
-    tree = encoder.encode(value)  # before anything is written
-    if isinstance(file, str | os.PathLike):
-        with replacing(file) as stream:
+    tree = encoder.encode(obj)  # before anything is written
+    if isinstance(f, str | os.PathLike):
+        with replacing(f) as stream:
             write(tree, encoder.leaves, stream)
         return
-    _check_stream("save", file, "write")
-    write(tree, encoder.leaves, file)
+    _check_stream("save", f, "write")
+    write(tree, encoder.leaves, f)
 
 
 class _Sink:
@@ -152,26 +160,62 @@ def array_of_tensor(x: Tensor) -> np.ndarray:
     return np.asarray((x.float() if x.dtype == _ext.bfloat16 else x).numpy())
 
 
+_Place = Callable[[Tensor, str], Tensor]  # of a tensor in host memory, and where it was
+
+
+def _as_it_is(x: Tensor, location: str) -> Tensor:
+    return x
+
+
+def _placing(map_location: Any) -> _Place:
+    """How tensors come to where they are wanted; TypeError for what says nothing of that."""
+    if map_location is None:
+        return _as_it_is
+    if isinstance(map_location, Mapping):
+        known = {str(name): _placing(place) for name, place in map_location.items()}
+        return lambda x, location: known.get(location, _as_it_is)(x, location)
+    if callable(map_location):
+
+        def placed(x: Tensor, location: str) -> Tensor:
+            found = map_location(x, location)
+            if not isinstance(found, Tensor | None):
+                raise TypeError("load(): map_location must give what it was given, somewhere, or "
+                                f"None, not {type(found).__name__}")  # fmt: skip
+            return x if found is None else found
+
+        return placed
+    if not isinstance(map_location, str | int | _ext.device):
+        raise TypeError("load(): map_location must be a device, a dict of names of devices or a "
+                        f"function, not {type(map_location).__name__}")  # fmt: skip
+    where = _ext.device(map_location)
+    return lambda x, location: x.to(where)
+
+
 def load(
-    file: _File,
-    device: device | str | None = None,
+    f: _File,
+    map_location: Any = None,
+    pickle_module: Any = None,
     *,
-    map_location: device | str | None = None,
     weights_only: bool = True,
+    mmap: bool | None = None,
+    device: device | str | None = None,
 ) -> Any:
     """Reads what :func:`save` wrote, or a state dict that ``torch.save`` wrote.
 
     Parameters
     ----------
-    file : path or binary file
+    f : path or binary file
         Nothing in it is run, and nothing in it is believed that a checksum does not cover: a
         damaged file is an error. It takes no more memory than a small multiple of its size. Of
         PyTorch's files those since 1.6 are read, with dicts, lists, tuples, numbers, strings and
         tensors in them.
-    device : device or str, optional
-        Where the tensors are wanted, by default the CPU; ``map_location`` is another name for it.
-    weights_only : bool
-        Means nothing: there is never more than data in the file.
+    map_location : device, str, dict or callable, optional
+        Where the tensors are wanted, by default the CPU; ``device`` is another name for it. A dict
+        has the wanted place for the names of places where tensors were (``{"cuda:0": "cpu"}``). A
+        function gets what lies in host memory and that name, and gives it where it is wanted, or
+        None. Our own files do not tell where tensors were: the name is "cpu".
+    pickle_module, weights_only, mmap
+        Mean nothing: there is never more than data in the file, and it is read as a whole.
 
     Returns
     -------
@@ -186,11 +230,10 @@ def load(
     OSError
         What the system says of the path.
     """
-    where = _ext.device(map_location if device is None else device) \
-        if device is not None or map_location is not None else None  # fmt: skip
-    with _opened(file) as (stream, name):
+    place = _placing(map_location if device is None else device)
+    with _opened(f) as (stream, name):
         try:
-            return _read(stream, where, name)
+            return _read(stream, place, name)
         except Damaged as error:
             raise ValueError(f"load(): {name} was not written by oneflow_lite.save, or is damaged: "
                              f"{error}") from error  # fmt: skip
@@ -224,12 +267,12 @@ def _check_stream(function: str, file: Any, need: str, name: str = "the file") -
         raise ValueError(f"{function}(): {name} cannot {verb}{hint}")
 
 
-def _read(stream: IO[bytes], where: device | None, name: str) -> Any:
+def _read(stream: IO[bytes], place: _Place, name: str) -> Any:
     archive = Archive(stream)
     if ENTRY not in archive.entries:
-        return _from_pytorch(archive, where, name)
+        return _from_pytorch(archive, place, name)
     tree, sealed = _tree_of(archive, name)
-    leaves = _Leaves(archive, where, sealed)
+    leaves = _Leaves(archive, place, sealed)
     value = _structure.Decoder(leaves.read).decode(tree)
     leaves.check_all_read()
     return value
@@ -245,7 +288,7 @@ class Opened:
     def __init__(self, stream: IO[bytes], name: str) -> None:
         archive = Archive(stream)
         self.tree, sealed = _tree_of(archive, name)
-        self._leaves = _Leaves(archive, None, sealed)
+        self._leaves = _Leaves(archive, _as_it_is, sealed)
 
     def read(self, node: dict[str, Any]) -> Tensor | np.ndarray:
         """May be called again for a leaf."""
@@ -279,8 +322,8 @@ def _tree_of(archive: Archive, name: str) -> tuple[Any, bool]:
 class _Leaves:
     """Reads the tensors and arrays of an archive, each once."""
 
-    def __init__(self, archive: Archive, where: device | None, sealed: bool) -> None:
-        self._archive, self._where, self._sealed = archive, where, sealed
+    def __init__(self, archive: Archive, place: _Place, sealed: bool) -> None:
+        self._archive, self._place, self._sealed = archive, place, sealed
         self._left = set(archive.entries) - {ENTRY}
 
     def entry(self, node: dict[str, Any]) -> tuple[str, Entry]:
@@ -303,9 +346,7 @@ class _Leaves:
             if array.dtype.str != node.get("dtype"):
                 raise Damaged(f"{_structure.shown(name)} has the dtype {array.dtype.name}")
             return array
-        x = _structure.tensor_of(array, node)
-        if self._where is not None:
-            x = x.to(self._where)
+        x = self._place(_structure.tensor_of(array, node), "cpu")
         if node["requires_grad"]:
             if not x.dtype.is_floating_point:
                 raise Damaged(f"{_structure.shown(name)} requires a gradient as {x.dtype.name}")
@@ -317,7 +358,7 @@ class _Leaves:
             raise Damaged(f"its structure leaves out the entry {_structure.shown(min(self._left))}")
 
 
-def _from_pytorch(archive: Archive, where: device | None, name: str) -> Any:
+def _from_pytorch(archive: Archive, place: _Place, name: str) -> Any:
     found = [n for n in archive.entries if n.rpartition("/")[2] == "data.pkl"]
     if len(found) != 1:
         raise Damaged(f"it holds no {ENTRY}, and is no file of PyTorch either")
@@ -325,6 +366,6 @@ def _from_pytorch(archive: Archive, where: device | None, name: str) -> Any:
 
     folder = found[0].removesuffix("data.pkl")
     try:
-        return _pytorch_file.read(archive, folder, lambda x: x if where is None else x.to(where))
+        return _pytorch_file.read(archive, folder, place)
     except Damaged as error:
         raise ValueError(f"load(): {name} was written by PyTorch, but {error}") from error

@@ -17,8 +17,8 @@ from oneflow_lite import _oneflow_lite, _pytorch_file
 
 
 class Storage:
-    def __init__(self, kind, key, count):
-        self.pid = ("storage", kind, key, "cpu", count)
+    def __init__(self, kind, key, count, location="cpu"):
+        self.pid = ("storage", kind, key, location, count)
 
 
 class Rebuilt:
@@ -104,6 +104,28 @@ def test_a_checkpoint(torch):
 
     on_meta = flow.load(written(saved, raw), device="meta")["model"]["w"]
     assert on_meta.is_meta and on_meta.shape == (3, 4)
+
+
+def test_a_map_of_locations(torch):
+    function = torch._utils._rebuild_tensor_v2
+    saved = {
+        name: Rebuilt(function, Storage(torch.FloatStorage, name, 2, place), 0, (2,), (1,), False,
+                      collections.OrderedDict())
+        for name, place in (("0", "cuda:0"), ("1", "cpu"))
+    }  # fmt: skip
+    raw = dict.fromkeys(saved, np.ones(2, "<f4").tobytes())
+
+    def places(map_location):
+        got = flow.load(written(saved, raw), map_location=map_location)
+        return [str(got[name].device) for name in saved]
+
+    assert places({"cuda:0": "meta"}) == ["meta", "cpu"]
+    assert places({"cuda:0": "cpu", "cpu": "meta"}) == ["cpu", "meta"]
+    seen = []
+    assert places(lambda storage, place: seen.append(place) or storage) == ["cpu", "cpu"]
+    assert seen == ["cuda:0", "cpu"]
+    assert places(lambda storage, place: storage.to("meta")) == ["meta", "meta"]
+    assert places(lambda storage, place: None) == ["cpu", "cpu"]
 
 
 def test_a_module_takes_it(torch, tmp_path):

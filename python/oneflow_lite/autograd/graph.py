@@ -14,15 +14,15 @@ __all__ = ["save_on_cpu", "saved_tensors_hooks"]
 
 
 class saved_tensors_hooks:
-    """A context in which ``pack`` is called for each tensor that autograd saves.
+    """A context in which ``pack_hook`` is called for each tensor that autograd saves.
 
     Parameters
     ----------
-    pack : callable
+    pack_hook : callable
         Takes the tensor to be saved, gives anything.
-    unpack : callable
-        Takes what ``pack`` gave, when backward needs it; gives a tensor of the same values, shape,
-        dtype and device.
+    unpack_hook : callable
+        Takes what ``pack_hook`` gave, when backward needs it; gives a tensor of the same values,
+        shape, dtype and device.
 
     Notes
     -----
@@ -35,12 +35,14 @@ class saved_tensors_hooks:
     >>> loss.backward()
     """
 
-    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
-        for name, hook in (("pack", pack), ("unpack", unpack)):
+    def __init__(
+        self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
+    ) -> None:
+        for name, hook in (("pack_hook", pack_hook), ("unpack_hook", unpack_hook)):
             if not callable(hook):
                 raise TypeError(f"{type(self).__name__}(): {name} must be callable, not "
                                 f"{type(hook).__name__}")  # fmt: skip
-        self._hooks = (pack, unpack)
+        self._hooks = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
         _ext.push_saved_tensors_hooks(*self._hooks)

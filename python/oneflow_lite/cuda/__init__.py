@@ -72,43 +72,43 @@ def current_device() -> int:
     return _ext.cuda_current_device()
 
 
-def set_device(where: _Device) -> None:
+def set_device(device: _Device) -> None:
     """Chooses what ``device("cuda")`` stands for on this thread."""
-    _ext.cuda_set_device(_index(where))
+    _ext.cuda_set_device(_index(device))
 
 
-def synchronize(where: _Device = None) -> None:
+def synchronize(device: _Device = None) -> None:
     """Waits for all work on a device; RuntimeError where some of it failed."""
-    _ext.cuda_synchronize(_index(where))
+    _ext.cuda_synchronize(_index(device))
 
 
-def get_device_properties(where: _Device = None) -> Any:
+def get_device_properties(device: _Device = None) -> Any:
     """Name, compute capability, multiprocessors and memory sizes of a device."""
-    return _ext.cuda_device_properties(_index(where))
+    return _ext.cuda_device_properties(_index(device))
 
 
-def get_device_name(where: _Device = None) -> str:
+def get_device_name(device: _Device = None) -> str:
     """Such as "NVIDIA H200"."""
-    return get_device_properties(where).name
+    return get_device_properties(device).name
 
 
-def current_stream(where: _Device = None) -> Stream:
+def current_stream(device: _Device = None) -> Stream:
     """The stream that this thread's work on a device goes to."""
-    return _ext.cuda_current_stream(_index(where))
+    return _ext.cuda_current_stream(_index(device))
 
 
 @contextmanager
-def stream(side: Stream | None) -> Iterator[None]:
-    """A context in which this thread's work goes to ``side``; None changes nothing.
+def stream(stream: Stream | None) -> Iterator[None]:
+    """A context in which this thread's work goes to ``stream``; None changes nothing.
 
-    It does not wait for the stream that was current, nor does that wait for ``side``:
+    It does not wait for the stream that was current, nor does that wait for ``stream``:
     ``wait_stream`` does.
     """
-    if side is None:
+    if stream is None:
         yield
         return
-    before = current_stream(side.device)
-    _ext.cuda_set_stream(side)
+    before = current_stream(stream.device)
+    _ext.cuda_set_stream(stream)
     try:
         yield
     finally:
@@ -153,9 +153,9 @@ def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGra
         _ext.cuda_set_stream(before)
 
 
-def memory_stats(where: _Device = None) -> dict[str, int]:
+def memory_stats(device: _Device = None) -> dict[str, int]:
     """What the allocator of a device counts, in bytes."""
-    return _ext.memory_stats(device(f"cuda:{_index(where)}"))
+    return _ext.memory_stats(_ext.device(f"cuda:{_index(device)}"))
 
 
 def _counted(where: _Device, name: str) -> int:
@@ -163,32 +163,32 @@ def _counted(where: _Device, name: str) -> int:
     return memory_stats(where)[name] if is_available() else 0
 
 
-def memory_allocated(where: _Device = None) -> int:
+def memory_allocated(device: _Device = None) -> int:
     """Bytes held by tensors; 0 without a GPU."""
-    return _counted(where, "allocated")
+    return _counted(device, "allocated")
 
 
-def max_memory_allocated(where: _Device = None) -> int:
+def max_memory_allocated(device: _Device = None) -> int:
     """The most bytes held by tensors since the start or ``reset_peak_memory_stats``; 0 without a
     GPU.
     """
-    return _counted(where, "peak_allocated")
+    return _counted(device, "peak_allocated")
 
 
-def memory_reserved(where: _Device = None) -> int:
+def memory_reserved(device: _Device = None) -> int:
     """Bytes that the allocator has from the driver; 0 without a GPU."""
-    return _counted(where, "reserved")
+    return _counted(device, "reserved")
 
 
-def reset_peak_memory_stats(where: _Device = None) -> None:
+def reset_peak_memory_stats(device: _Device = None) -> None:
     """Starts ``max_memory_allocated`` anew."""
-    _ext.reset_peak_memory(device(f"cuda:{_index(where)}"))
+    _ext.reset_peak_memory(_ext.device(f"cuda:{_index(device)}"))
 
 
-def empty_cache(where: _Device = None) -> None:
+def empty_cache(device: _Device = None) -> None:
     """Gives memory that no tensor holds back to the driver; without a GPU there is none."""
     if is_available():
-        _ext.empty_cache(device(f"cuda:{_index(where)}"))
+        _ext.empty_cache(_ext.device(f"cuda:{_index(device)}"))
 
 
 speak_for_themselves(globals(), __all__)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -143,9 +144,9 @@ class ModuleDict(Module):
     def __contains__(self, name: object) -> bool:
         return name in self._modules
 
-    def pop(self, name: str) -> Any:
+    def pop(self, key: str) -> Any:
         """Takes a module out and gives it."""
-        return self._modules.pop(name)
+        return self._modules.pop(key)
 
     def clear(self) -> None:
         """Takes all modules out."""
@@ -211,15 +212,15 @@ class ParameterList(_Parameters):
         super().__init__()
         self.extend(values)
 
-    def append(self, parameter: Any) -> ParameterList:
+    def append(self, value: Any) -> ParameterList:
         """Adds a parameter, or another value, at the end."""
-        self._put(str(len(self)), parameter)
+        self._put(str(len(self)), value)
         return self
 
-    def extend(self, parameters: Iterable[Any]) -> ParameterList:
+    def extend(self, values: Iterable[Any]) -> ParameterList:
         """Adds several parameters at the end."""
-        for parameter in list(parameters):
-            self.append(parameter)
+        for value in list(values):
+            self.append(value)
         return self
 
     def __iadd__(self, parameters: Iterable[Any]) -> ParameterList:
@@ -255,9 +256,17 @@ class ParameterDict(_Parameters):
         self.update(parameters or {})
 
     def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Adds parameters, in place of those of the same names."""
-        for name, parameter in dict(parameters).items():
-            self[name] = parameter
+        """Adds parameters, in place of those of the same names.
+
+        Those of a plain dict are added in the order of their names, as in PyTorch: an optimizer's
+        state goes by it. An OrderedDict, a ParameterDict and pairs keep their own order.
+        """
+        keeps_order = not isinstance(parameters, Mapping) or isinstance(
+            parameters, OrderedDict | ParameterDict
+        )
+        given = dict(parameters)
+        for name in given if keeps_order else sorted(given):
+            self[name] = given[name]
 
     def __getitem__(self, name: str) -> Any:
         return self._get(name)
@@ -275,9 +284,9 @@ class ParameterDict(_Parameters):
     def __contains__(self, name: object) -> bool:
         return name in self._parameters
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, key: str, default: Any = None) -> Any:
         """The parameter of a name, or ``default`` where there is none."""
-        return self._get(name) if name in self._parameters else default
+        return self._get(key) if key in self._parameters else default
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         """The parameter of a name; ``default``, which is added, where there is none."""
@@ -285,9 +294,9 @@ class ParameterDict(_Parameters):
             self[name] = default
         return self[name]
 
-    def pop(self, name: str) -> Any:
+    def pop(self, key: str) -> Any:
         """Takes a parameter out and gives it."""
-        return self._drop(name)
+        return self._drop(key)
 
     def popitem(self) -> tuple[str, Any]:
         """Takes the parameter that was added last out and gives it with its name."""
@@ -298,17 +307,17 @@ class ParameterDict(_Parameters):
 
     def copy(self) -> ParameterDict:
         """Another one with the same parameters."""
-        return ParameterDict(dict(self.items()))
+        return ParameterDict(OrderedDict(self.items()))
 
     def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
         """A new one with these names and ``default`` for each."""
-        return ParameterDict(dict.fromkeys(names, default))
+        return ParameterDict(OrderedDict.fromkeys(names, default))
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._parameters)
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
-        return ParameterDict({**dict(self.items()), **dict(other.items())})
+        return ParameterDict(OrderedDict([*self.items(), *other.items()]))
 
     def __ior__(self, other: ParameterDict) -> ParameterDict:
         self.update(other)
@@ -360,6 +369,10 @@ class Sequential(_InOrder):
         for module in self._modules.values():
             input = module(input)
         return input
+
+    def extend(self, sequential: Iterable[Module]) -> Sequential:  # type: ignore[override]
+        """Adds several modules at the end."""
+        return super().extend(sequential)
 
     def insert(self, index: int, module: Module) -> Sequential:
         """Adds a module before the one at a place; IndexError where there is none such."""

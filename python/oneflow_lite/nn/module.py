@@ -202,9 +202,10 @@ class Module(Stateful):
             below = [(dot + name, m) for name, m in module._modules.items() if m is not None]
             waiting += reversed(below)
 
-    def modules(self) -> Iterator[Module]:
-        """All modules, this one first."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """All modules, this one first; one that is there twice comes once, or each time."""
+        named = self.named_modules(remove_duplicate=remove_duplicate)
+        return (module for _, module in named)
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Name and module of those directly below."""

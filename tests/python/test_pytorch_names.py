@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments by the names and in the forms that PyTorch documents, and an order that follows."""
+
+import inspect
+import io
+from collections import OrderedDict
+
+import pytest
+from numerics import flow
+
+nn, F = flow.nn, flow.nn.functional
+
+
+def test_parameters_of_a_plain_dict_are_in_the_order_of_their_names():
+    given = {name: nn.Parameter(flow.full([2], float(i))) for i, name in enumerate("kvr")}
+    made = nn.ParameterDict(given)
+    assert [name for name, _ in made.named_parameters()] == ["k", "r", "v"]
+    assert [p[0].item() for p in made.parameters()] == [0, 2, 1]
+    made.update({"z": flow.ones(1), "a": flow.ones(1)})
+    assert list(made) == ["k", "r", "v", "a", "z"]
+    pairs = list(given.items())
+    for ordered in (OrderedDict(given), pairs, nn.ParameterDict(pairs), iter(pairs)):
+        assert list(nn.ParameterDict(ordered)) == ["k", "v", "r"]
+    same = nn.ParameterDict(pairs)
+    assert list(same.copy()) == ["k", "v", "r"] and list(same.fromkeys("zya")) == ["z", "y", "a"]
+    assert list(same | nn.ParameterDict([("b", flow.ones(1))])) == ["k", "v", "r", "b"]
+    assert list(nn.ModuleDict({"z": nn.ReLU(), "a": nn.ReLU()})) == ["z", "a"]
+
+
+def test_both_operands_by_name():
+    x, y = flow.randn(3, 4), flow.randn(3, 4)
+    for function in (F.cosine_similarity, flow.cosine_similarity, F.pairwise_distance):
+        for dtype in (flow.float32, flow.float16):
+            a, b = x.to(dtype), y.to(dtype)
+            want = function(a, b).tolist()
+            assert function(x1=a, x2=b).tolist() == want and function(a, x2=b).tolist() == want
+    with pytest.raises(TypeError, match=r"cosine_similarity\(\) missing 2 required .* 'x1' and"):
+        F.cosine_similarity()
+
+
+def test_histogram_has_100_bins():
+    counts, edges = flow.histogram(flow.randn(1000), density=True)
+    assert counts.shape == (100,) and edges.shape == (101,)
+
+
+def test_save_and_load_by_name():
+    stream, x = io.BytesIO(), flow.randn(3)
+    flow.save(obj={"x": x}, f=stream, pickle_protocol=4, _use_new_zipfile_serialization=True)
+    for options in (
+        {}, {"mmap": True}, {"pickle_module": None, "weights_only": False}, {"map_location": "cpu"},
+        {"map_location": lambda storage, place: storage}, {"map_location": {"cuda:0": "cpu"}},
+        {"device": "cpu"}, {"map_location": flow.device("cpu")},
+    ):  # fmt: skip
+        stream.seek(0)
+        assert flow.load(f=stream, **options)["x"].tolist() == x.tolist()
+    for place in ("meta", {"cpu": "meta"}, lambda storage, place: storage.to("meta")):
+        stream.seek(0)
+        assert flow.load(stream, place)["x"].is_meta
+    for wrong, message in ((2.5, "must be a device, a dict of names of devices or a function"),
+                           (lambda storage, place: 3, "must give what it was given")):  # fmt: skip
+        stream.seek(0)
+        with pytest.raises(TypeError, match=rf"^load\(\): map_location {message}"):
+            flow.load(stream, wrong)
+
+
+def test_containers_and_modules_by_name():
+    values = nn.ParameterList().append(value=flow.ones(1)).extend(values=[flow.zeros(1)])
+    assert len(values) == 2
+    named = nn.ParameterDict([("a", flow.ones(1))])
+    assert named.get(key="b", default=3) == 3 and named.pop(key="a").item() == 1
+    modules = nn.ModuleDict({"a": nn.ReLU()})
+    assert isinstance(modules.pop(key="a"), nn.ReLU)
+    twice = nn.Sequential(*[nn.ReLU()] * 2)
+    assert len(list(twice.modules())) == 2 and len(list(twice.modules(remove_duplicate=False))) == 3
+    assert len(nn.Sequential().extend(sequential=twice)) == 2
+    with flow.autograd.graph.saved_tensors_hooks(pack_hook=id, unpack_hook=id):
+        pass
+
+
+def test_functions_of_cuda_take_a_device_by_name():
+    for name in ("synchronize", "memory_allocated", "max_memory_allocated", "memory_reserved",
+                 "memory_stats", "reset_peak_memory_stats", "set_device", "current_stream",
+                 "get_device_name", "get_device_properties", "empty_cache"):  # fmt: skip
+        assert "device" in inspect.signature(getattr(flow.cuda, name)).parameters
+    assert list(inspect.signature(flow.cuda.stream).parameters) == ["stream"]
+    assert flow.cuda.is_available() or flow.cuda.memory_allocated(device="cuda:0") == 0
