@@ -14,6 +14,7 @@ struct WholeColumns {
   int tiles, across;             // of all outer; of one
   int lanes_log2, chunks;        // a block has a tile and a chunk: x and y of the grid
   int units, inner;              // places; of the inner dim
+  int step, step_outer;          // from one turn to the next, in the inner dim and the outer one
   int64_t x, inner_x, outer_x;   // from one outer to the next; one place; one outer place
   int64_t results, y, column_y;  // of all; from one outer's to the next; from a column's
 };
@@ -34,6 +35,8 @@ bool IsWhole(const ReducePlan& p, WholeColumns* to) {
   to->lanes_log2 = p.lanes_log2, to->chunks = static_cast<int>(p.chunks.value);
   to->units = static_cast<int>(p.units);
   to->inner = two ? static_cast<int>(p.rest.dims[0].size.value) : to->units;
+  to->step = static_cast<int>(p.step % to->inner);
+  to->step_outer = static_cast<int>(p.step / to->inner);
   to->x = p.kept.dims[0].x, to->inner_x = p.rest.dims[0].x, to->outer_x = p.rest.dims[1].x;
   to->results = p.results, to->y = p.kept.dims[0].y, to->column_y = p.column_y;
   return true;
@@ -69,15 +72,17 @@ __device__ __forceinline__ void GatherWhole(const R& r, const WholeColumns& p, c
                                             const ReduceWay& places,
                                             ColumnsOf<R, In, N>& gathered) {
   constexpr int kPlaces = ReducePolicy::kPlaces;
-  int seen = 0;
+  int inner = static_cast<int>(places.first), seen = 0;
+  if (p.inner < p.units) {
+    const int outer = inner / p.inner;
+    inner -= outer * p.inner, from += outer * p.outer_x;
+  }
 #pragma unroll 1
   for (int k = static_cast<int>(places.first); k < p.units;
        k += static_cast<int>(places.step), seen += kPlaces) {
-    const In* at = from + k * p.inner_x;
-    if (p.inner < p.units) {
-      const int far = k / p.inner;
-      at = from + far * p.outer_x + (k - far * p.inner) * p.inner_x;
-    }
+    const In* at = from + inner * p.inner_x;
+    inner += p.step, from += p.step_outer * p.outer_x;
+    if (inner >= p.inner) inner -= p.inner, from += p.outer_x;
     Pack<In, N> packs[kPlaces];
 #pragma unroll
     for (int j = 0; j < kPlaces; ++j) packs[j] = LoadWhole<N>(at + j * p.inner_x);
