@@ -60,6 +60,16 @@ inline bool AddsInFloat32(const Tensor& self, int64_t count, int64_t size) {
 inline bool SumsLossesAtOnce(const Tensor& x) {
   return x.device().type == DeviceType::kCUDA || ComputeType(x.dtype()) == x.dtype();
 }
+// Whether an op that gives both gradients, and sums one over what a is split around, is quicker
+// than two ops and a sum. On the CPU it widens 16-bit floats in passes of its own, has no loop for
+// many short runs, and spreads b, which is long beside few rows.
+inline bool SumsGradientsAtOnce(const Tensor& a, const AxisSplit& split) {
+  if (a.device().type == DeviceType::kCUDA) return true;
+  if (ComputeType(a.dtype()) != a.dtype() || split.axis == a.numel()) return false;
+  constexpr int64_t kShortRun = 64, kFewRows = 16, kLittle = 1024;
+  const int64_t run = split.inner == 1 ? split.axis : split.inner;
+  return a.numel() <= kLittle || (run >= kShortRun && a.numel() >= kFewRows * split.axis);
+}
 // Whether work goes to a stream, which may be captured in a graph.
 inline bool MayBeCaptured(Device device) { return device.type == DeviceType::kCUDA; }
 

@@ -22,6 +22,7 @@
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "oneflow_lite/framework/output_layout.h"
+#include "ops/binary_backward.h"
 #include "ops/broadcast.h"
 #include "ops/gelu.h"
 #include "ops/term.h"
@@ -293,6 +294,8 @@ Status InferBroadcast(InferContext& c, const BinaryEntry& entry, bool in_place) 
 }
 
 Status Backward(GradContext& c, const BinaryEntry& entry) {
+  OFL_ASSIGN_OR_RETURN(const bool both, SetBothGradients(entry.name, c));
+  if (both) return OkStatus();
   for (int i = 0; i < 2; ++i) {
     if (!c.needs(i)) continue;
     OFL_ASSIGN_OR_RETURN(Tensor g, i == 0 ? entry.gradient_a(c) : entry.gradient_b(c));
