@@ -12,23 +12,29 @@
 
 namespace oneflow_lite {
 
-// Chunks end where long rows do, so that what lies in rows is read in place.
+// Chunks end where rows do: what lies in long rows is read in place, and short ones are whole.
 class ChunkLengths {
  public:
   // `row`: elements of the innermost dim.
   explicit ChunkLengths(int64_t row) : row_(row) {
-    constexpr int64_t kShort = 64, kStep = 64;
-    if (row < kShort) return;
+    constexpr int64_t kShort = 256, kStep = 64;
+    if (row < kShort) {
+      step_ = kChunk / std::max<int64_t>(1, row) * row;
+      return;
+    }
     const int64_t parts = (row + kChunk - 1) / kChunk;
     step_ = ((row + parts - 1) / parts + kStep - 1) / kStep * kStep;
-    ends_ = true;
+    is_long_ = true;
   }
   // Of the chunk that begins at element i of the pass.
-  int64_t At(int64_t i) const { return ends_ ? std::min(step_, row_ - i % row_) : kChunk; }
+  int64_t At(int64_t i) const {
+    const int64_t past = i % row_;
+    return is_long_ ? std::min(step_, row_ - past) : step_ - past;
+  }
 
  private:
   int64_t row_, step_ = kChunk;
-  bool ends_ = false;
+  bool is_long_ = false;
 };
 
 // An operand's way from memory to the dtype of a loop, through the dtype that it is promoted to.

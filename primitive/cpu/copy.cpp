@@ -13,7 +13,6 @@
 #include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/cpu/transposed.h"
-#include "primitive/word.h"
 
 namespace oneflow_lite {
 namespace {
@@ -100,40 +99,26 @@ class CpuCopy final : public Copy {
     Elementwise<2> rows = g;
     rows.ndim = last;
     rows.numel = g.numel / g.dims[last];
-    VisitWord(static_cast<size_t>(to_item_), [&]<class T>(Tag<T>) {
-      const T* x = reinterpret_cast<const T*>(src);
-      T* y = reinterpret_cast<T*>(dst);
-      ParallelFor(rows.numel, kElementwiseGrain / g.dims[last], [&](int64_t begin, int64_t end) {
-        StridedCursor from(rows, 0, begin), to(rows, 1, begin);
-        for (int64_t i = begin; i < end;) {
-          const int64_t n = std::min({end - i, from.run(), to.run()});
-          CopyPlane(n, g.dims[last], x + from.offset(), from.stride(), g.strides[0][last],
-                    y + to.offset(), to.stride(), g.strides[1][last]);
-          from.Advance(n);
-          to.Advance(n);
-          i += n;
-        }
-      });
+    ParallelFor(rows.numel, kElementwiseGrain / g.dims[last], [&](int64_t begin, int64_t end) {
+      StridedCursor from(rows, 0, begin), to(rows, 1, begin);
+      for (int64_t i = begin; i < end;) {
+        const int64_t n = std::min({end - i, from.run(), to.run()});
+        CopyPlane(static_cast<size_t>(to_item_), n, g.dims[last], src + from.offset() * from_item_,
+                  {from.stride(), g.strides[0][last]}, dst + to.offset() * to_item_,
+                  {to.stride(), g.strides[1][last]});
+        from.Advance(n);
+        to.Advance(n);
+        i += n;
+      }
     });
   }
-  template <class T>
-  static void CopyPlane(int64_t rows, int64_t cols, const T* x, int64_t x_row, int64_t x_col, T* y,
-                        int64_t y_row, int64_t y_col) {
-    const int64_t bytes = cols * static_cast<int64_t>(sizeof(T));
-    if (x_col == 1 && y_col == 1 && bytes >= kBlock) {
-      for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
-        CopyBlocks(bytes, reinterpret_cast<const char*>(x), reinterpret_cast<char*>(y));
-      }
-      return;
-    }
-    for (int64_t r = 0; r < rows; ++r, x += x_row, y += y_row) {
-      for (int64_t c = 0; c < cols; ++c) y[c * y_col] = x[c * x_col];
-    }
-  }
+
   static constexpr int64_t kBlock = 16;  // bytes that one move takes
   // The last block begins within the one before, if it has to.
   static void CopyBlocks(int64_t bytes, const char* x, char* y) {
-    for (int64_t i = 0; i + kBlock <= bytes; i += kBlock) std::memcpy(y + i, x + i, kBlock);
+    for (int64_t i = 0; i + kBlock <= bytes; i += kBlock) {
+      std::memcpy(y + i, x + i, kBlock);
+    }
     std::memcpy(y + bytes - kBlock, x + bytes - kBlock, kBlock);
   }
 

@@ -53,6 +53,41 @@ void CopyFromEnd(int64_t bytes, const void* x_data, void* y_data) {
   std::memcpy(y, x, static_cast<size_t>(bytes));
 }
 
+// Vectors of D, at least one: the last one begins within the one before, if it has to.
+template <class D>
+HWY_INLINE void CopyWithin(D d, int64_t bytes, const uint8_t* x, uint8_t* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), last = bytes - lanes;
+  for (int64_t i = 0; i < last; i += lanes) hn::StoreU(hn::LoadU(d, x + i), d, y + i);
+  hn::StoreU(hn::LoadU(d, x + last), d, y + last);
+}
+
+void CopyShortRows(int64_t rows, int64_t bytes, const void* x_data, int64_t x_stride, void* y_data,
+                   int64_t y_stride) {
+  const hn::ScalableTag<uint8_t> d;
+  const auto* x = static_cast<const uint8_t*>(x_data);
+  auto* y = static_cast<uint8_t*>(y_data);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto for_rows = [&](auto copy) OFL_SIMD_LAMBDA {
+    for (int64_t r = 0; r < rows; ++r, x += x_stride, y += y_stride) copy();
+  };
+  if (bytes >= lanes) {
+    for_rows([&]() OFL_SIMD_LAMBDA { CopyWithin(d, bytes, x, y); });
+#if OFL_SIMD_HAS_MASKS
+  } else {
+    const auto mask = hn::FirstN(d, static_cast<size_t>(bytes));
+    for_rows([&]() OFL_SIMD_LAMBDA { hn::BlendedStore(hn::MaskedLoad(mask, d, x), mask, d, y); });
+#else
+  } else if (bytes >= 16) {
+    const hn::FixedTag<uint8_t, 16> block;
+    for_rows([&]() OFL_SIMD_LAMBDA { CopyWithin(block, bytes, x, y); });
+  } else {
+    for_rows([&]() OFL_SIMD_LAMBDA {
+      for (int64_t i = 0; i < bytes; ++i) y[i] = x[i];
+    });
+#endif
+  }
+}
+
 template <class T>
 void RepeatElement(int64_t n, const void* x, void* y_data) {
   const hn::ScalableTag<T> d;
@@ -74,6 +109,10 @@ void RepeatEachElement(int64_t rows, int64_t length, const void* x_data, int64_t
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (length <= lanes) {
+    for (int64_t r = 0; r < rows; ++r) hn::StoreU(hn::Set(d, x[r * x_stride]), d, y + r * length);
+    return;
+  }
   for (int64_t r = 0; r < rows; ++r, x += x_stride, y += length) {
     const auto v = hn::Set(d, *x);
     for (int64_t i = 0; i < length; i += lanes) hn::StoreU(v, d, y + i);
@@ -152,6 +191,10 @@ void TransposeTile(int64_t rows, int64_t cols, const void* x_data, int64_t x_str
 }  // namespace
 
 void CopyFromTheEnd(int64_t bytes, const void* x, void* y) { CopyFromEnd(bytes, x, y); }
+void CopyRowsOfBytes(int64_t rows, int64_t bytes, const void* x, int64_t x_stride, void* y,
+                     int64_t y_stride) {
+  CopyShortRows(rows, bytes, x, x_stride, y, y_stride);
+}
 ReverseFunction ReverseOf(size_t item) {
   return VisitWord(item, []<class T>(Tag<T>) -> ReverseFunction { return &ReverseRow<T>; });
 }
@@ -178,6 +221,7 @@ HWY_AFTER_NAMESPACE();
 namespace oneflow_lite {
 
 HWY_EXPORT(CopyFromTheEnd);
+HWY_EXPORT(CopyRowsOfBytes);
 HWY_EXPORT(ReverseOf);
 HWY_EXPORT(RepeatOf);
 HWY_EXPORT(RepeatEachOf);
@@ -186,6 +230,10 @@ HWY_EXPORT(TransposeOf);
 
 void CopyBackwards(int64_t bytes, const void* x, void* y) {
   HWY_DYNAMIC_DISPATCH(CopyFromTheEnd)(bytes, x, y);
+}
+void CopyRows(int64_t rows, int64_t bytes, const void* x, int64_t x_stride, void* y,
+              int64_t y_stride) {
+  HWY_DYNAMIC_DISPATCH(CopyRowsOfBytes)(rows, bytes, x, x_stride, y, y_stride);
 }
 ReverseFunction FindReverse(size_t item) { return HWY_DYNAMIC_DISPATCH(ReverseOf)(item); }
 RepeatFunction FindRepeat(size_t item) { return HWY_DYNAMIC_DISPATCH(RepeatOf)(item); }

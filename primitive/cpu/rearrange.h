@@ -25,6 +25,11 @@ inline void CopyBytes(int64_t bytes, const void* x, void* y) {
   std::memcpy(y, x, static_cast<size_t>(bytes));
 }
 
+// Rows of `bytes` each, moved from x to y, where they lie so many bytes apart: rows so short that a
+// call for each would take longer than its bytes. Reads and writes nothing between the rows.
+void CopyRows(int64_t rows, int64_t bytes, const void* x, int64_t x_stride, void* y,
+              int64_t y_stride);
+
 // y[i] = x[n - 1 - i]; x and y do not overlap.
 using ReverseFunction = void (*)(int64_t n, const void* x, void* y);
 ReverseFunction FindReverse(size_t item);

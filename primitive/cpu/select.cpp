@@ -5,6 +5,7 @@
 
 #include "oneflow_lite/core/elementwise_order.h"
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/chunk_conversion.h"
 #include "primitive/cpu/strided.h"
 
 namespace oneflow_lite {
@@ -53,8 +54,9 @@ class CpuSelect final : public Select {
       StridedReader in_a(g, 1, item_, DataOf(a), begin), in_b(g, 2, item_, DataOf(b), begin);
       StridedWriter writer(g, 3, item_, out, begin);
       ChunkBuffer conditions, as, bs, result;
-      for (int64_t i = begin; i < end; i += kChunk) {
-        const int64_t n = std::min(kChunk, end - i);
+      const ChunkLengths lengths(g.ndim == 0 ? 1 : g.dims[g.ndim - 1]);
+      for (int64_t i = begin, n; i < end; i += n) {
+        n = std::min(lengths.At(i), end - i);
         const void* chunk = in_condition.Read(n, conditions);
         const void* chunk_a = in_a.Read(n, as);
         const void* chunk_b = in_b.Read(n, bs);

@@ -17,6 +17,7 @@
 
 #include "oneflow_lite/core/elementwise.h"
 #include "primitive/cpu/rearrange.h"
+#include "primitive/word.h"
 
 namespace oneflow_lite {
 
@@ -117,6 +118,28 @@ inline void CopyStrided(size_t item, int64_t n, const char* src, int64_t src_str
   }
 }
 
+// A plane's rows and columns lie so many elements apart.
+struct PlaneStrides {
+  int64_t row, col;
+};
+
+// Moves a plane of elements of `item` bytes (1, 2, 4 or 8): rows so short that a call for each
+// would take longer than its elements.
+inline void CopyPlane(size_t item, int64_t rows, int64_t cols, const char* src, PlaneStrides from,
+                      char* dst, PlaneStrides to) {
+  const auto width = static_cast<int64_t>(item), bytes = cols * width;
+  if (from.col == 1 && to.col == 1) {
+    return CopyRows(rows, bytes, src, from.row * width, dst, to.row * width);
+  }
+  VisitWord(item, [&]<class T>(Tag<T>) {
+    const T* x = reinterpret_cast<const T*>(src);
+    T* y = reinterpret_cast<T*>(dst);
+    for (int64_t r = 0; r < rows; ++r, x += from.row, y += to.row) {
+      for (int64_t c = 0; c < cols; ++c) y[c * to.col] = x[c * from.col];
+    }
+  });
+}
+
 class StridedReader {
  public:
   template <int N>
@@ -144,30 +167,55 @@ class StridedReader {
       cursor_.Advance(n);
       return buffer.bytes;
     }
-    repeated_ = nullptr;
-    for (int64_t i = 0; i < n;) {
-      const int64_t count = std::min(n - i, cursor_.run());
-      char* to = buffer.bytes + i * static_cast<int64_t>(item_);
-      if (cursor_.stride() == 0 && cursor_.runs() > 0 && count == cursor_.run()) {
-        const int64_t runs = std::min(cursor_.runs(), (n - i) / count);
-        repeat_each_(runs, count, At(cursor_.offset()), cursor_.run_stride(), to);
-        cursor_.AdvanceRuns(runs);
-        i += runs * count;
-        continue;
-      }
-      if (cursor_.stride() == 2) {
-        every_second_(count, At(cursor_.offset()), to);
-      } else {
-        CopyStrided(item_, count, At(cursor_.offset()), cursor_.stride(), to, 1);
-      }
-      cursor_.Advance(count);
-      i += count;
+    if (HasRepeatedRows(n)) {
+      if (repeated_ != here || repeats_ < n)
+        Gather(n, buffer);
+      else
+        cursor_.AdvanceRuns(n / cursor_.run());
+      repeated_ = here;
+      repeats_ = n;
+      return buffer.bytes;
     }
+    repeated_ = nullptr;
+    Gather(n, buffer);
     return buffer.bytes;
   }
 
  private:
   const char* At(int64_t offset) const { return base_ + offset * static_cast<int64_t>(item_); }
+
+  // Whether the next n elements are one row, again and again.
+  bool HasRepeatedRows(int64_t n) const {
+    return cursor_.runs() * cursor_.run() >= n && cursor_.run_stride() == 0 &&
+           n % cursor_.run() == 0;
+  }
+  // Runs of a few elements are moved together.
+  void Gather(int64_t n, ChunkBuffer& buffer) {
+    constexpr int64_t kShort = 256;
+    for (int64_t i = 0; i < n;) {
+      const int64_t run = cursor_.run(), count = std::min(n - i, run);
+      const int64_t runs = std::min(cursor_.runs(), (n - i) / run), stride = cursor_.stride();
+      const char* from = At(cursor_.offset());
+      char* to = buffer.bytes + i * static_cast<int64_t>(item_);
+      if (runs > 0 && (run <= kShort || stride == 0)) {
+        if (stride == 0) {
+          repeat_each_(runs, run, from, cursor_.run_stride(), to);
+        } else {
+          CopyPlane(item_, runs, run, from, {cursor_.run_stride(), stride}, to, {run, 1});
+        }
+        cursor_.AdvanceRuns(runs);
+        i += runs * run;
+        continue;
+      }
+      if (stride == 2) {
+        every_second_(count, from, to);
+      } else {
+        CopyStrided(item_, count, from, stride, to, 1);
+      }
+      cursor_.Advance(count);
+      i += count;
+    }
+  }
 
   StridedCursor cursor_;
   size_t item_;
@@ -175,8 +223,8 @@ class StridedReader {
   RepeatFunction repeat_;
   RepeatEachFunction repeat_each_;
   EverySecondFunction every_second_;
-  const char* repeated_ = nullptr;  // the element that fills the buffer, `repeats_` times
-  int64_t repeats_ = 0;
+  const char* repeated_ = nullptr;  // where an element or a row lies that fills the buffer
+  int64_t repeats_ = 0;             // elements of the buffer
 };
 
 class StridedWriter {
@@ -196,9 +244,17 @@ class StridedWriter {
       return;
     }
     for (int64_t i = 0; i < n;) {
-      const int64_t count = std::min(n - i, cursor_.run());
-      CopyStrided(item_, count, buffer.bytes + i * static_cast<int64_t>(item_), 1,
-                  base_ + cursor_.offset() * static_cast<int64_t>(item_), cursor_.stride());
+      const int64_t run = cursor_.run(), runs = std::min(cursor_.runs(), (n - i) / run);
+      const char* from = buffer.bytes + i * static_cast<int64_t>(item_);
+      char* to = base_ + cursor_.offset() * static_cast<int64_t>(item_);
+      if (runs > 1) {
+        CopyPlane(item_, runs, run, from, {run, 1}, to, {cursor_.run_stride(), cursor_.stride()});
+        cursor_.AdvanceRuns(runs);
+        i += runs * run;
+        continue;
+      }
+      const int64_t count = std::min(n - i, run);
+      CopyStrided(item_, count, from, 1, to, cursor_.stride());
       cursor_.Advance(count);
       i += count;
     }
