@@ -134,8 +134,13 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
   OFL_RETURN_IF_ERROR(CheckInner(a, b));
   if (a.ndim() == 1) {
     OFL_ASSIGN_OR_RETURN(Tensor row, Unsqueeze(a, 0));
+    if (b.ndim() == 1) {
+      OFL_ASSIGN_OR_RETURN(Tensor column, Unsqueeze(b, 1));
+      OFL_ASSIGN_OR_RETURN(Tensor z, OneMatmul(row, column));
+      return Squeeze(z, Dims{0, 1});
+    }
     OFL_ASSIGN_OR_RETURN(Tensor z, Matmul(row, b));
-    return Squeeze(z, Dims{b.ndim() == 1 ? 0 : -2});
+    return Squeeze(z, Dims{-2});
   }
   if (b.ndim() == 1) {
     OFL_ASSIGN_OR_RETURN(Tensor column, Unsqueeze(b, 1));

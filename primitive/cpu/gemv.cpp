@@ -7,7 +7,7 @@
 #define HWY_TARGET_INCLUDE "primitive/cpu/gemv.cpp"
 #include "hwy/foreach_target.h"
 // clang-format on
-#include "primitive/cpu/simd-inl.h"
+#include "primitive/cpu/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
@@ -60,11 +60,34 @@ void Rows(int64_t rows, int64_t cols, const void* matrix, int64_t ld, const void
   for (; r < rows; ++r) SomeRows<1, 2>(cols, m + r * ld, ld, x, y + r);
 }
 
+// Eight sums of vectors, as a product waits for the one before it.
 template <class T>
-void Dot(int64_t, int64_t cols, const void* matrix, int64_t ld, const void* v, void* out) {
+void Dot(int64_t length, const void* x_data, const void* y_data, void* sum) {
   using C = ComputeOf<T>;
-  SomeRows<1, 8>(cols, static_cast<const T*>(matrix), ld, static_cast<const C*>(v),
-                 static_cast<C*>(out));
+  constexpr int kTurn = 8 / kPackParts<T>;
+  const TagOf<T> d;
+  const auto zero = hn::Zero(d);
+  const T *x = static_cast<const T*>(x_data), *y = static_cast<const T*>(y_data);
+  const auto n = static_cast<size_t>(length), pack = PackSize<T>();
+  Pack<T> sums[kTurn];
+#pragma GCC unroll 8
+  for (auto& some : sums) some = SetPack<T>(zero);
+  const auto add = [&](size_t i, size_t count, Pack<T>& s) OFL_SIMD_LAMBDA {
+    s = EachPart([](auto a, auto u, auto v) OFL_SIMD_LAMBDA { return hn::MulAdd(u, v, a); }, s,
+                 LoadPack(x + i, count, zero), LoadPack(y + i, count, zero));
+  };
+  size_t i = 0;
+  for (; i + kTurn * pack <= n; i += kTurn * pack) {
+#pragma GCC unroll 8
+    for (int k = 0; k < kTurn; ++k) add(i + k * pack, pack, sums[k]);
+  }
+  for (; i + pack <= n; i += pack) add(i, pack, sums[0]);
+  if (i < n) add(i, n - i, sums[kTurn - 1]);
+  auto all = zero;
+  for (const Pack<T>& s : sums) {
+    for (int part = 0; part < kPackParts<T>; ++part) all = hn::Add(all, s.part[part]);
+  }
+  *static_cast<C*>(sum) += hn::GetLane(hn::SumOfLanes(d, all));
 }
 
 // The sums of a block of columns stay in the L1 cache.

@@ -18,6 +18,7 @@
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/gemv.h"
 #include "primitive/cpu/matmul_parts.h"
+#include "primitive/cpu/strided.h"
 
 namespace oneflow_lite {
 namespace {
@@ -272,12 +273,13 @@ class CpuMatmul final : public Matmul {
     Spread(p.length, result, c, p.result_stride);
   }
 
-  // Adds the products of k elements to the result, in parts that depend on k alone. What must be
-  // gathered or widened is, a block at a time, by the thread that multiplies it.
+  // Adds the products of k elements to the result, in parts that depend on k alone. Elements that
+  // lie apart are gathered a block at a time.
   void LongDot(int64_t k, const VectorProduct& p, char* result) const {
-    constexpr int64_t kPart = 65536, kMost = 256, kBlock = 512;
+    constexpr int64_t kPart = 32768, kMost = 256, kBlock = 512;
     const int64_t part = std::max(kPart, (k + kMost - 1) / kMost), parts = (k + part - 1) / part;
-    const int64_t block = !widen_ && p.vector_stride == 1 ? part : kBlock;
+    const bool dense = p.vector_stride == 1;
+    const int64_t block = dense ? part : kBlock;
     double sums[kMost];  // or a float in the place of each
     ParallelFor(parts, 1, [&](int64_t begin, int64_t end) {
       alignas(64) char gathered[kBlock * sizeof(double)];
@@ -287,9 +289,10 @@ class CpuMatmul final : public Matmul {
         for (int64_t j = i * part; j < last; j += block) {
           const int64_t n = std::min(block, last - j);
           const char* vector = p.vector + j * p.vector_stride * item_;
-          if (block == kBlock) Gather(n, vector, p.vector_stride, gathered);
-          gemv_.one_row(1, n, p.matrix + j * item_, n, block == kBlock ? gathered : vector,
-                        sums + i);
+          if (!dense) {
+            CopyStrided(static_cast<size_t>(item_), n, vector, p.vector_stride, gathered, 1);
+          }
+          gemv_.dot(n, p.matrix + j * item_, dense ? vector : gathered, sums + i);
         }
       }
     });
@@ -307,23 +310,13 @@ class CpuMatmul final : public Matmul {
   }
 
   void LaunchDots(const MatmulShape& s, const char* a, const char* b, char* c) const {
-    constexpr int64_t kPart = 512, kGrain = 65536;
+    constexpr int64_t kGrain = 65536;
     ParallelFor(s.batch, std::max<int64_t>(1, kGrain / s.k), [&](int64_t begin, int64_t end) {
-      alignas(64) char wide[kPart * sizeof(double)];
       for (int64_t i = begin; i < end; ++i) {
-        const char *x = a + i * s.batch_stride_a * item_, *y = b + i * s.batch_stride_b * item_;
         char* to = c + i * s.c_stride() * item_;
         double sum = 0;  // or a float
         if (s.accumulate) to_compute_(1, to, &sum);
-        if (!widen_) {
-          gemv_.one_row(1, s.k, y, s.k, x, &sum);
-        } else {
-          for (int64_t k = 0; k < s.k; k += kPart) {
-            const int64_t part = std::min(kPart, s.k - k);
-            to_compute_(part, x + k * item_, wide);
-            gemv_.one_row(1, part, y + k * item_, part, wide, &sum);
-          }
-        }
+        gemv_.dot(s.k, b + i * s.batch_stride_b * item_, a + i * s.batch_stride_a * item_, &sum);
         from_compute_(1, &sum, to);
       }
     });
