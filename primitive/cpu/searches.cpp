@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sort_rows, longest_run and searchsorted.
-#include <limits>
+#include <bit>
 #include <numeric>
 
 #include "primitive/cpu/ordered_rows.h"
@@ -97,31 +97,19 @@ class CpuSearchSorted final : public SearchSorted {
  private:
   template <class T, class Out>
   void Run(const Problem& p, const T* sorted, const T* x, Out* places) const {
-    const int64_t per_row = p.numel / p.rows;
-    constexpr int64_t kVector = 16;  // sought elements of a row that are worth a vector
-    const bool vectors =
-        per_row >= kVector && p.cols > 0 && p.cols < std::numeric_limits<int32_t>::max();
+    const SortedRows rows{sorted, p.cols, std::max<int64_t>(1, p.numel / p.rows), p.right};
+    constexpr int64_t kVector = 16;  // sought elements that are worth a vector
+    const bool vectors = p.numel >= kVector && p.cols > 0 && p.cols <= kMostSearched;
     const SearchLoop<Out> loop = vectors ? FindSearchLoop<Out>(dtype_) : nullptr;
-    ParallelFor(p.numel, 1024, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kSteps = 4096;  // a thread is worth starting for
+    const auto steps = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(p.cols)));
+    ParallelFor(p.numel, kSteps / std::max<int64_t>(1, steps), [&](int64_t begin, int64_t end) {
+      if (loop) return loop(rows, begin, end, x, places);
       for (int64_t i = begin; i < end;) {
-        const int64_t row = i / per_row, n = std::min(end, (row + 1) * per_row) - i;
-        const T* line = sorted + row * p.cols;
-        if (loop) {
-          loop(p.cols, line, p.right, n, x + i, places + i);
-          i += n;
-          continue;
-        }
-        i += p.right ? Some<true>(p.cols, line, n, x + i, places + i)
-                     : Some<false>(p.cols, line, n, x + i, places + i);
+        i += p.right ? Search<true>(rows, i, end, x, places)
+                     : Search<false>(rows, i, end, x, places);
       }
     });
-  }
-  // Several x at once, as each step of a search waits for the one before; gives how many.
-  template <bool kRight, class T, class Out>
-  static int64_t Some(int64_t cols, const T* row, int64_t n, const T* x, Out* places) {
-    constexpr int kMany = 8, kFew = 4;
-    return n >= kMany ? Search<kMany, kRight>(cols, row, kMany, x, places)
-                      : Search<kFew, kRight>(cols, row, std::min<int64_t>(kFew, n), x, places);
   }
 
   // Whether v comes before x; NaN is the largest.
@@ -129,17 +117,24 @@ class CpuSearchSorted final : public SearchSorted {
   static bool IsBefore(C v, C x) {
     return kRight ? (v <= x) | (x != x) : (v < x) | ((x != x) & (v == v));
   }
-  // How many elements of the row come before each of n <= kAtOnce x, all in the same steps.
-  template <int kAtOnce, bool kRight, class T, class Out>
-  static int64_t Search(int64_t cols, const T* row, int64_t n, const T* x, Out* places) {
+  // Several x at once from i on, as each step of a search waits for the one before; how many.
+  template <bool kRight, class T, class Out>
+  static int64_t Search(const SortedRows& rows, int64_t i, int64_t end, const T* x, Out* places) {
     using C = ComputeOf<T>;
+    constexpr int64_t kAtOnce = 8;
+    const int64_t n = std::min(kAtOnce, end - i);
+    const T* row[kAtOnce];
     C sought[kAtOnce];
     int64_t found[kAtOnce] = {};
-    for (int64_t k = 0; k < kAtOnce; ++k) sought[k] = static_cast<C>(x[std::min(k, n - 1)]);
+    for (int64_t k = 0; k < kAtOnce; ++k) {
+      const int64_t at = i + std::min(k, n - 1);
+      row[k] = static_cast<const T*>(rows.data) + at / rows.per_row * rows.cols;
+      sought[k] = static_cast<C>(x[at]);
+    }
     const auto is_before = [&](int64_t k, int64_t at) {
-      return int64_t{IsBefore<kRight>(static_cast<C>(row[at]), sought[k])};
+      return int64_t{IsBefore<kRight>(static_cast<C>(row[k][at]), sought[k])};
     };
-    for (int64_t left = cols; left > 1;) {
+    for (int64_t left = rows.cols; left > 1;) {
       const int64_t half = left / 2;
       for (int64_t k = 0; k < kAtOnce; ++k) {  // without a branch
         found[k] += half & -is_before(k, found[k] + half - 1);
@@ -147,7 +142,7 @@ class CpuSearchSorted final : public SearchSorted {
       left -= half;
     }
     for (int64_t k = 0; k < n; ++k) {
-      places[k] = static_cast<Out>(cols > 0 ? found[k] + is_before(k, found[k]) : 0);
+      places[i + k] = static_cast<Out>(rows.cols > 0 ? found[k] + is_before(k, found[k]) : 0);
     }
     return n;
   }
