@@ -9,6 +9,8 @@
 #include <type_traits>
 
 #include "oneflow_lite/core/parallel.h"
+#include "primitive/cpu/beyond.h"
+#include "primitive/cpu/key_loops.h"
 #include "primitive/cpu/stable_parts.h"
 #include "primitive/ordered_keys.h"
 
@@ -101,14 +103,7 @@ Item* SortItems(Item* items, Item* other, int64_t n, int bits) {
   return items;
 }
 
-// A key that has a rank, and how many equal ones come before the element that has it.
-template <class Key>
-struct Selected {
-  Key key;
-  int64_t equal;
-};
-
-// Below this many keys nth_element finishes.
+// Below this many keys RankedKey finishes.
 inline constexpr int64_t kFewKeys = 512;
 
 // The key of the rank, 0 <= rank < n; `scratch` has room for n keys, and may not be `keys`.
@@ -135,11 +130,38 @@ Selected<Key> SelectKey(const Key* keys, int64_t n, int64_t rank, int bits, Key*
     n = kept;
   }
   if (n > kFewKeys) return {in[0], rank};  // all digits are the same
-  if (in == keys) std::copy(keys, keys + n, scratch);
-  std::nth_element(scratch, scratch + rank, scratch + n);
-  const Key key = scratch[rank];
-  return {key,
-          rank - std::count_if(scratch, scratch + n, [key](Key other) { return other < key; })};
+  return RankedKey(in, n, rank, bits);
+}
+
+// So few are kept in order while the row is gone through, of which most elements are passed over by
+// whole vectors.
+inline constexpr int64_t kFewKept = 16;
+
+// The first k items of a row, in order; false where k is more than a few, or so many come in that a
+// selection is quicker, because the row rises or falls: one that comes in moves half of the kept
+// ones. `beyond` is FindBeyond's for T and the direction.
+template <class T, class Item>
+bool KeepFirst(int64_t cols, int64_t k, bool descending, BeyondFunction beyond, const T* x,
+               Item* items) {
+  if (k > kFewKept) return false;
+  int64_t kept = 0, left = 4 * k + cols / 8;
+  for (int64_t i = 0; i < cols; ++i) {
+    if (kept == k) {
+      i = beyond(x, i, cols, x + items[kept - 1].place());
+      if (i == cols) break;
+    }
+    const Item item = Item::Of(KeyAt(x, i, descending), i);
+    if (kept < k) {
+      ++kept;
+    } else if (!(item < items[kept - 1])) {
+      continue;
+    }
+    if (--left < 0) return false;
+    int64_t at = kept - 1;
+    for (; at > 0 && item < items[at - 1]; --at) items[at] = items[at - 1];
+    items[at] = item;
+  }
+  return true;
 }
 
 // Rows shared out among threads, with memory of `bytes` for each range of rows.

@@ -13,7 +13,7 @@ constexpr int64_t kManyRanks = 12;
 
 class CpuRankSelect final : public RankSelect {
  public:
-  explicit CpuRankSelect(DType dtype) : dtype_(dtype) {}
+  explicit CpuRankSelect(DType dtype) : dtype_(dtype), beyond_(FindBeyond(dtype, false)) {}
 
   StatusOr<size_t> WorkspaceBytes(const Stream&, int64_t rows, int64_t cols,
                                   const Ranks& ranks) const override {
@@ -63,18 +63,31 @@ class CpuRankSelect final : public RankSelect {
     return cols;
   }
 
+  // The place of the k-th item; false as cpu::KeepFirst says.
   template <class T>
-  static void Select(const Ranks& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
-                     char* memory) {
+  bool KeepFirst(int64_t cols, int64_t k, const T* x, int64_t* place) const {
+    bool found = false;
+    cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
+      Item items[cpu::kFewKept];
+      found = cpu::KeepFirst(cols, k, /*descending=*/false, beyond_, x, items);
+      if (found) *place = items[k - 1].place();
+    });
+    return found;
+  }
+
+  template <class T>
+  void Select(const Ranks& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
+              char* memory) const {
     using Key = cpu::KeyOf<T>;
+    if (ranks.per_row() == 1 && KeepFirst(cols, ranks.At(0, cols, numbers) + 1, x, places)) return;
     Key* keys = reinterpret_cast<Key*>(memory);
-    for (int64_t i = 0; i < cols; ++i) keys[i] = cpu::KeyAt(x, i, /*descending=*/false);
+    cpu::EncodeKeys(KeyCodeOf(DTypeOf<T>(), /*descending=*/false), cols, x, keys);
     for (int64_t task = 0; task < ranks.per_row(); ++task) {
       const cpu::Selected<Key> found = cpu::SelectKey(keys, cols, ranks.At(task, cols, numbers),
                                                       8 * static_cast<int>(sizeof(T)), keys + cols);
-      int64_t place = 0;
-      for (int64_t before = found.equal;; ++place) {
-        if (keys[place] == found.key && before-- == 0) break;
+      int64_t place = cpu::NextKey(keys, 0, cols, found.key, found.key);
+      for (int64_t before = found.equal; before > 0; --before) {
+        place = cpu::NextKey(keys, place + 1, cols, found.key, found.key);
       }
       places[task] = place;
     }
@@ -91,6 +104,7 @@ class CpuRankSelect final : public RankSelect {
   }
 
   DType dtype_;
+  BeyondFunction beyond_;  // before what is kept
 };
 
 StatusOr<std::unique_ptr<RankSelect>> NewRankSelect(const RankSelect::Spec& spec) {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "primitive/cpu/beyond.h"
 #include "primitive/cpu/ordered_rows.h"
 
 namespace oneflow_lite {
@@ -133,12 +132,6 @@ class CpuUniqueValues final : public UniqueValues {
   DType dtype_;
 };
 
-// So few are kept in order while the row is gone through, of which most elements are passed over by
-// whole vectors. One that comes in moves half of the kept ones; a row of which too many do, because
-// it rises or falls, is left to the selection.
-constexpr int64_t kFewKept = 16;
-constexpr int64_t MostThatComeIn(int64_t cols, int64_t k) { return 4 * k + cols / 8; }
-
 class CpuTopK final : public TopK {
  public:
   explicit CpuTopK(DType dtype)
@@ -155,7 +148,9 @@ class CpuTopK final : public TopK {
         RowRanges{p.rows, p.cols}.ForRows(workspace, Bytes(p), [&](int64_t row, char* memory) {
           const T* from = static_cast<const T*>(x) + row * p.cols;
           Item* items = reinterpret_cast<Item*>(memory);
-          items = p.k <= kFewKept ? Few(p, from, items) : Select(p, from, items);
+          if (!cpu::KeepFirst(p.cols, p.k, p.largest, beyond_[p.largest], from, items)) {
+            items = Select(p, from, items);
+          }
           WriteItems(items, p.k, p.largest, from, static_cast<T*>(values) + row * p.k,
                      indices + row * p.k);
         });
@@ -169,40 +164,20 @@ class CpuTopK final : public TopK {
     return BytesPerRange(dtype_, p.cols) + BytesPerRange(dtype_, p.k);
   }
 
-  template <class T, class Item>
-  Item* Few(const Problem& p, const T* x, Item* items) const {
-    int64_t kept = 0, left = MostThatComeIn(p.cols, p.k);
-    for (int64_t i = 0; i < p.cols; ++i) {
-      if (kept == p.k) {
-        i = beyond_[p.largest](x, i, p.cols, x + items[kept - 1].place());
-        if (i == p.cols) break;
-      }
-      const Item item = Item::Of(cpu::KeyAt(x, i, p.largest), i);
-      if (kept < p.k) {
-        ++kept;
-      } else if (!(item < items[kept - 1])) {
-        continue;
-      }
-      if (--left < 0) return Select(p, x, items);
-      int64_t at = kept - 1;
-      for (; at > 0 && item < items[at - 1]; --at) items[at] = items[at - 1];
-      items[at] = item;
-    }
-    return items;
-  }
-
   // The items are those before the one of rank k - 1, and of its equals the first ones.
   template <class T, class Item>
   static Item* Select(const Problem& p, const T* x, Item* items) {
     using Key = cpu::KeyOf<T>;
     const int64_t cols = p.cols;
     Key* keys = reinterpret_cast<Key*>(items + 2 * p.k);
-    for (int64_t i = 0; i < cols; ++i) keys[i] = cpu::KeyAt(x, i, p.largest);
+    cpu::EncodeKeys(KeyCodeOf(DTypeOf<T>(), p.largest), cols, x, keys);
     const cpu::Selected<Key> last =
         cpu::SelectKey(keys, cols, p.k - 1, 8 * static_cast<int>(sizeof(T)), keys + cols);
     int64_t kept = 0, equals = last.equal + 1;
     for (int64_t i = 0; kept < p.k; ++i) {
-      if (keys[i] > last.key || (keys[i] == last.key && equals-- <= 0)) continue;
+      const Key most = equals > 0 ? last.key : static_cast<Key>(last.key - 1);
+      i = cpu::NextKey(keys, i, cols, Key{0}, most);
+      equals -= keys[i] == last.key ? 1 : 0;
       items[kept++] = Item::Of(keys[i], i);
     }
     return cpu::SortItems(items, items + p.k, p.k, 8 * sizeof(T));
