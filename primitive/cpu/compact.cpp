@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/reduce_loops.h"
 #include "primitive/cpu/simd_targets.h"
@@ -70,7 +71,7 @@ const uint8_t* BytesOf(const M* mask, int64_t n, uint8_t* bytes) {
   } else {
     for (int64_t i = 0; i < n; ++i) {
       if constexpr (sizeof(M) == 2 && !std::is_integral_v<M>) {
-        bytes[i] = static_cast<float>(mask[i]) != 0;
+        bytes[i] = (mask[i].bits & 0x7fff) != 0;
       } else {
         bytes[i] = mask[i] != M(0);
       }
@@ -128,25 +129,32 @@ int64_t ForHeld(int64_t n, const M* mask, F&& emit) {
 }
 
 // Rows [begin, end) of y, whose last numbers are places that rise: the index of each. A division
-// takes as long as some steps from the place before.
+// takes as long as some steps from the row before.
 void Unravel(int ndim, const int64_t* dims, int64_t begin, int64_t end, int64_t* y) {
   constexpr int64_t kNear = 4;  // rows
   const int last = ndim - 1;
-  int64_t before = 0;
+  const int64_t cols = dims[last];
+  int64_t row[kMaxDims] = {}, first = 0;  // the index of a row, and where it begins
+  const auto find_row = [&](int64_t place) {
+    if (place < first || place - first >= kNear * cols) {
+      int64_t rest = place / cols;
+      first = rest * cols;
+      for (int d = last - 1; d >= 0; rest /= dims[d--]) row[d] = rest % dims[d];
+      return;
+    }
+    for (; place - first >= cols; first += cols) {
+      int d = last - 1;
+      for (; d > 0 && ++row[d] == dims[d]; --d) row[d] = 0;
+      row[0] += d == 0;
+    }
+  };
   for (int64_t k = begin; k < end; ++k) {
     int64_t* index = y + k * ndim;
     const int64_t place = index[last];
-    if (k == begin || place < before || place - before >= kNear * dims[last]) {
-      int64_t rest = place;
-      for (int d = last; d >= 0; rest /= dims[d--]) index[d] = rest % dims[d];
-    } else {
-      std::copy_n(index - ndim, ndim, index);
-      index[last] += place - before;
-      for (int d = last; d > 0; --d) {
-        for (; index[d] >= dims[d]; index[d] -= dims[d]) ++index[d - 1];
-      }
-    }
-    before = place;
+    if (place < first || place - first >= cols) find_row(place);
+    index[0] = row[0];
+    for (int d = 1; d < last; ++d) index[d] = row[d];
+    index[last] = place - first;
   }
 }
 
