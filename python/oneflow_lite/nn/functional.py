@@ -130,6 +130,12 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes == -1:
             raise ValueError("one_hot(): an empty tensor does not tell num_classes")
         return _C.zeros((*tensor.shape, num_classes), dtype=int64, device=tensor.device)
+    if tensor.is_cpu and num_classes > 0 and not tensor.is_global:
+        y = _C.zeros((*tensor.shape, num_classes), dtype=int64)
+        try:
+            return y.scatter_(-1, tensor.unsqueeze(-1), 1)
+        except IndexError:  # _known_classes says which class is out of range
+            pass
     if num_classes < 1 or tensor.is_cpu or tensor.is_global:
         num_classes = _known_classes(tensor, num_classes)
     # Few pairs are compared at once: fewer calls than zeros and then 1s.
