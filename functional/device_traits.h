@@ -25,7 +25,8 @@ class KernelSet {
     }
   }
   bool Has(DeviceType device, DType dtype) const {
-    return dtypes_[static_cast<int>(device)] & SetOf(dtype);
+    const int type = static_cast<int>(device);
+    return type < kNumDeviceTypes && dtypes_[type] & SetOf(dtype);
   }
   // For an op of local tensors.
   bool Has(const Tensor& x) const { return !GlobalOf(x) && Has(x.device().type, x.dtype()); }

@@ -30,6 +30,7 @@ Status InUnits(const Tensor& x, int64_t was, int64_t bytes, Dims* strides, int64
 
 StatusOr<Tensor> View(const Tensor& x, DType dtype) {
   if (!x.defined()) return NotDefined("view", "self");
+  OFL_RETURN_IF_ERROR(CheckDType("view", dtype));
   if (GlobalOf(x)) {
     return Error(ErrorKind::kNotImplemented, "view(): ", Describe(x),
                  " is global; view() of its local part, to_local(), takes a dtype");

@@ -10,7 +10,7 @@ namespace oneflow_lite {
 
 const char* Name(DeviceType t) {
   static constexpr const char* kNames[kNumDeviceTypes] = {"cpu", "cuda", "meta"};
-  return kNames[static_cast<int>(t)];
+  return static_cast<int>(t) < kNumDeviceTypes ? kNames[static_cast<int>(t)] : "unknown";
 }
 
 std::string Device::ToString() const {
@@ -18,7 +18,7 @@ std::string Device::ToString() const {
 }
 
 StatusOr<Device> Device::Parse(absl::string_view text) {
-  if (text == "cpu") return Device{DeviceType::kCPU, 0};
+  if (text == "cpu" || text == "cpu:0") return Device{DeviceType::kCPU, 0};
   if (text == "meta") return Device{DeviceType::kMeta, 0};
   if (text == "cuda") {
     return Device{DeviceType::kCUDA, static_cast<int16_t>(CurrentDeviceIndex(DeviceType::kCUDA))};

@@ -9,7 +9,7 @@ const char* Name(DType t) {
   static constexpr const char* kNames[kNumDTypes] = {"bool",    "uint8",  "int8",    "int16",
                                                      "int32",   "int64",  "float16", "bfloat16",
                                                      "float32", "float64"};
-  return kNames[static_cast<int>(t)];
+  return IsDType(t) ? kNames[static_cast<int>(t)] : "unknown";
 }
 
 DType PromoteTypes(DType a, DType b) {

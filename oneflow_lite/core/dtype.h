@@ -60,7 +60,9 @@ constexpr DType DTypeOf() {
   }
 }
 
-// Bytes of one element.
+// Whether t is one of the above: another number may have been cast to the type.
+constexpr bool IsDType(DType t) { return static_cast<int>(t) < kNumDTypes; }
+// Bytes of one element. Precondition: IsDType(t).
 constexpr size_t SizeOf(DType t) {
   constexpr size_t kSizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
   return kSizes[static_cast<int>(t)];
@@ -68,7 +70,7 @@ constexpr size_t SizeOf(DType t) {
 constexpr bool IsFloating(DType t) { return t >= DType::kFloat16; }
 constexpr bool IsIntegral(DType t) { return t > DType::kBool && t < DType::kFloat16; }
 
-// "float32"
+// "float32"; "unknown" of what is none.
 OFL_API const char* Name(DType t);
 
 // The type in which kernels compute and accumulate: float32 for the 16-bit floats, else itself.

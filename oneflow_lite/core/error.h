@@ -28,6 +28,11 @@ OFL_API Status IndexOutOfRange(absl::string_view op, int64_t index, int64_t dim,
 // DTypeError; `allowed` lists what there is, e.g. "float16, bfloat16, float32 or float64".
 OFL_API Status UnsupportedDType(absl::string_view op, absl::string_view argument, DType given,
                                 absl::string_view allowed);
+// DTypeError where the result of an op has a dtype that is none: softmax(x, 0, DType(99)).
+inline Status CheckDType(absl::string_view op, DType result) {
+  if (IsDType(result)) return OkStatus();
+  return UnsupportedDType(op, "the result", result, "one of those of DType");
+}
 OFL_API Status DTypeMismatch(absl::string_view op, absl::string_view argument, DType given,
                              absl::string_view expected);
 // ShapeError.

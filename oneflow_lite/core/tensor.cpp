@@ -8,6 +8,7 @@
 
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/elementwise.h"
+#include "oneflow_lite/core/error.h"
 
 namespace oneflow_lite {
 namespace {
@@ -103,6 +104,7 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
                    ", but its dims must not be negative");
     }
   }
+  OFL_RETURN_IF_ERROR(CheckDType("empty", dtype));
   const int64_t numel = CheckedNumel(shape);
   if (numel < 0) {
     return Error(ErrorKind::kValue, "empty(): shape ", shape.ToString(),

@@ -126,6 +126,7 @@ Status AllocateOutputs(OpCall& call, Device device) {
   }
   const Device where = def.makes_outputs ? Device{DeviceType::kMeta, 0} : device;
   for (; i < outputs.size(); ++i) {
+    OFL_RETURN_IF_ERROR(CheckDType(def.name, outputs[i].dtype));
     OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, where));
     call.outputs->push_back(LaidOutLikeInputs(call, std::move(out)));
   }

@@ -2,6 +2,7 @@
 #include "oneflow_lite/framework/op_def.h"
 
 #include "absl/strings/str_join.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/sharding.h"
 
 namespace oneflow_lite {
@@ -77,7 +78,9 @@ Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& i
     return OkStatus();
   }
   InferContext context(op.name, inputs, attrs, outputs);
-  return op.infer(context);
+  OFL_RETURN_IF_ERROR(op.infer(context));
+  for (const TensorSpec& out : *outputs) OFL_RETURN_IF_ERROR(CheckDType(op.name, out.dtype));
+  return OkStatus();
 }
 
 std::string SbpSignature::ToString() const {
