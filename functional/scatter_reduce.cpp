@@ -256,15 +256,28 @@ StatusOr<Tensor> IndexReduce(const Tensor& x, int64_t dim, const Tensor& index,
   return y.ok() ? y : Renamed(kName, y.status());
 }
 
+namespace {
+
+// self, or a copy of it: what a product keeps of it for the gradient of the source is written over.
+StatusOr<Tensor> AsKept(const Tensor& self, const Tensor& source, absl::string_view reduce) {
+  const bool kept = reduce == "prod" && GradEnabled() && self.defined() && source.defined() &&
+                    autograd::RequiresGrad(source);
+  return kept ? Clone(self) : StatusOr<Tensor>(self);
+}
+
+}  // namespace
+
 StatusOr<Tensor> ScatterReduceInto(const Tensor& self, int64_t dim, const Tensor& index,
                                    const Tensor& src, absl::string_view reduce, bool include_self) {
-  StatusOr<Tensor> y = ScatterReduce(self, dim, index, src, reduce, include_self);
+  OFL_ASSIGN_OR_RETURN(const Tensor x, AsKept(self, src, reduce));
+  StatusOr<Tensor> y = ScatterReduce(x, dim, index, src, reduce, include_self);
   return y.ok() ? CopyInto(self, *y) : Renamed("scatter_reduce_", y.status());
 }
 StatusOr<Tensor> IndexReduceInto(const Tensor& self, int64_t dim, const Tensor& index,
                                  const Tensor& source, absl::string_view reduce,
                                  bool include_self) {
-  StatusOr<Tensor> y = IndexReduce(self, dim, index, source, reduce, include_self);
+  OFL_ASSIGN_OR_RETURN(const Tensor x, AsKept(self, source, reduce));
+  StatusOr<Tensor> y = IndexReduce(x, dim, index, source, reduce, include_self);
   return y.ok() ? CopyInto(self, *y) : Renamed("index_reduce_", y.status());
 }
 

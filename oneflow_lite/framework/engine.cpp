@@ -180,7 +180,7 @@ class Pass {
     TensorList results;
     if (run && any) {
       OFL_ASSIGN_OR_RETURN(results, RunBackward(*node, grads));
-      if (leaf.defined()) {
+      if (leaf.defined() && RequiresGrad(leaf)) {
         grads.clear();  // a hook may find that .grad is all that holds the gradient
         OFL_RETURN_IF_ERROR(RunPostHooks(leaf));
       }

@@ -33,7 +33,7 @@ class AccumulateGrad final : public Node {
 
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     Tensor grad = grads[0];
-    if (!grad.defined()) return TensorList{};
+    if (!grad.defined() || !RequiresGrad(leaf_)) return TensorList{};  // it may be frozen since
     AutogradMeta& meta = MetaOf(leaf_);
     std::lock_guard lock(grads_mutex);
     if (const Tensor sum = ReadSlot(meta.grad); sum.defined()) {

@@ -506,3 +506,30 @@ def test_the_slopes_of_a_quantile_do_not_depend_on_the_elements(
     y = quantile(x, 0.5, interpolation=interpolation)  # an element itself
     y.backward()
     assert y.item() == high and x.grad.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("freeze", [lambda x: x.requires_grad_(False), lambda x: x.detach_()])
+def test_a_leaf_that_was_frozen_before_backward_gets_no_gradient(freeze):
+    x, w = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    called = []
+    x.register_post_accumulate_grad_hook(called.append)
+    y = x * w
+    freeze(x)
+    y.sum().backward()
+    assert x.grad is None and not called and w.grad.tolist() == [1, 2]
+    x.requires_grad_()
+    (x * w).sum().backward()
+    assert x.grad.tolist() == [3, 4] and len(called) == 1
+
+
+@pytest.mark.parametrize("name", ["scatter_reduce", "index_reduce"])
+@pytest.mark.parametrize("reduce", ["prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_reductions_into_places_have_gradients_in_place_too(name, reduce, include_self):
+    index, results = flow.tensor([0, 0]), []
+    for form in name, name + "_":
+        x, src = leaf([1.0, 2.0, 3.0]), leaf([4.0, 5.0])
+        y = getattr(x * 1, form)(0, index, src, reduce, include_self=include_self)
+        (y * leaf([1.0, 2.0, 4.0])).sum().backward()
+        results.append((y.tolist(), x.grad.tolist(), src.grad.tolist()))
+    assert results[0] == results[1]
