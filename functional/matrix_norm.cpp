@@ -37,11 +37,17 @@ StatusOr<Tensor> Floating(const char* name, const Tensor& a, std::optional<DType
   return dtype ? Cast(a, *dtype) : StatusOr<Tensor>(a);
 }
 
+// The largest of what is not negative; 0 of nothing.
+StatusOr<Tensor> Largest(const Tensor& x, int64_t dim, bool keepdim) {
+  const bool none = x.shape()[static_cast<int>(dim)] == 0;
+  return none ? Sum(x, Dims{dim}, keepdim, x.dtype()) : Amax(x, Dims{dim}, keepdim);
+}
+
 // The sums of sizes along one dim, and the largest or least of them along the other.
 StatusOr<Tensor> BySums(const Tensor& a, int64_t summed, int64_t other, bool largest) {
   OFL_ASSIGN_OR_RETURN(const Tensor sizes, Abs(a));
   OFL_ASSIGN_OR_RETURN(const Tensor sums, Sum(sizes, Dims{summed}, true, a.dtype()));
-  return largest ? Amax(sums, Dims{other}, true) : Amin(sums, Dims{other}, true);
+  return largest ? Largest(sums, other, true) : Amin(sums, Dims{other}, true);
 }
 
 // What becomes of the singular values.
@@ -51,7 +57,7 @@ StatusOr<Tensor> BySingularValues(const Tensor& a, const Dims& dims, Spectral wh
   OFL_ASSIGN_OR_RETURN(const Tensor matrices, Movedim(a, dims, {-2, -1}));
   OFL_ASSIGN_OR_RETURN(const Tensor s, Svdvals(matrices));
   OFL_ASSIGN_OR_RETURN(Tensor y, which == Spectral::kSum       ? Sum(s, Dims{-1})
-                                 : which == Spectral::kLargest ? Amax(s, Dims{-1})
+                                 : which == Spectral::kLargest ? Largest(s, s.ndim() - 1, false)
                                                                : Amin(s, Dims{-1}));
   Dims kept = dims;
   std::sort(kept.begin(), kept.end());

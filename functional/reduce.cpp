@@ -6,6 +6,8 @@
 #include "functional/copy.h"
 #include "functional/device_traits.h"
 #include "functional/reduce_call.h"
+#include "functional/select.h"
+#include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 
@@ -212,9 +214,10 @@ StatusOr<Tensor> NanSum(const Tensor& x, std::optional<Dims> dims, bool keepdim,
                         std::optional<DType> dtype) {
   static const OpExpr& op = ReduceExpr("nansum", {"out"}, {"dtype"});
   if (!IsFloating(x.dtype())) return Sum(x, std::move(dims), keepdim, dtype);
-  if (dtype && !IsFloating(*dtype)) {  // NaN is no integer
-    OFL_ASSIGN_OR_RETURN(Tensor y, NanSum(x, std::move(dims), keepdim));
-    return Cast(y, *dtype);
+  if (dtype && !IsFloating(*dtype)) {  // as sum casts the elements, of which NaN is none
+    OFL_ASSIGN_OR_RETURN(const Tensor nan, IsNan(x));
+    OFL_ASSIGN_OR_RETURN(const Tensor numbers, Where(nan, Scalar(0), x));
+    return Sum(numbers, std::move(dims), keepdim, dtype);
   }
   return CallWithDType("nansum", op, x, dims, keepdim, dtype, Groups::kNowhere);
 }

@@ -2,6 +2,7 @@
 #include "functional/searches.h"
 
 #include <cmath>
+#include <limits>
 
 #include "functional/binary.h"
 #include "functional/binary_math.h"
@@ -239,6 +240,9 @@ StatusOr<Tensor> BinCount(const Tensor& x, const Tensor& weights, int64_t minlen
     OFL_ASSIGN_OR_RETURN(const int64_t least, ValueOf<int64_t>("bincount", ends[0]));
     OFL_ASSIGN_OR_RETURN(const int64_t most, ValueOf<int64_t>("bincount", ends[1]));
     if (least < 0) return Error(ErrorKind::kValue, "bincount(): input must not be negative");
+    if (most == std::numeric_limits<int64_t>::max()) {
+      return Error(ErrorKind::kOutOfMemory, "bincount(): there is no room for 2^63 counts");
+    }
     count = std::max(count, most + 1);
   }
   Tensor added = weights;

@@ -114,3 +114,8 @@ def test_weights_are_summed(dtype, n):
     np.testing.assert_array_equal(host(again.hist), host(found.hist))
     with pytest.raises(flow.ShapeError):
         flow.histogram(given[0], 17, range=(-1.0, 1.0), weight=flow.ones(n + 1))
+
+
+def test_a_count_for_each_of_2_to_63_numbers():
+    with pytest.raises(flow.OutOfMemoryError, match="no room for 2.63 counts"):
+        flow.bincount(flow.tensor([2**63 - 1]))

@@ -259,3 +259,15 @@ def test_errors_of_elements_and_of_the_algorithm_name_it_too():
 
     with pytest.raises(ValueError, match="^linalg_matrix_power is not to blame$"):
         flow.linalg.matrix_power(flow.ones(2, 2), Odd())
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 3), (2, 0, 3)])
+def test_norms_of_matrices_without_elements(shape):
+    x = flow.zeros(shape, requires_grad=True)
+    for ord in (1, 2, float("inf"), "fro", "nuc"):
+        y = flow.linalg.matrix_norm(x, ord)
+        assert y.shape == shape[:-2] and not y.any()
+        y.sum().backward()
+        assert flow.linalg.matrix_norm(x, ord, keepdim=True).shape == (*shape[:-2], 1, 1)
+    with pytest.raises(IndexError, match="no minimum of no elements"):
+        flow.linalg.matrix_norm(flow.zeros(0, 0), -1)

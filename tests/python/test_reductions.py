@@ -466,3 +466,10 @@ def test_the_gradient_of_a_product_of_one_element_is_its_slope(device):
     for y in x.prod(1), x.prod(1, keepdim=True):
         (g,) = flow.autograd.grad((y.reshape(4) * 2).sum(), x)
         assert host(g).ravel().tolist() == [2, 2, 2, 2]
+
+
+def test_nansum_as_integers_casts_the_elements_as_sum_does():
+    x = flow.tensor([[-0.5, -1.25, -0.25, 1.75], [2.5, math.nan, 3.75, -0.5]])
+    assert x[:1].sum(1, dtype=flow.int32).tolist() == [0]
+    got = x.nansum(1, dtype=flow.int32)
+    assert got.tolist() == [0, 5] and got.dtype is flow.int32
