@@ -125,10 +125,10 @@ Status PutBackInShard(PhysicalContext& c) {
   const Dims dense = PositiveStrides(base);
   Dims strides = PositiveStrides(shape);
   int64_t offset = 0;
+  for (size_t v = 0; v < shape.size(); ++v) {  // of an empty view too: it may be cut once more
+    if (cuts->dims[v] >= 0) strides[v] = cuts->steps[v] * dense[cuts->dims[v]];
+  }
   if (CheckedNumel(shape) > 0) {
-    for (size_t v = 0; v < shape.size(); ++v) {
-      if (cuts->dims[v] >= 0) strides[v] = cuts->steps[v] * dense[cuts->dims[v]];
-    }
     for (size_t d = 0; d < base.size(); ++d) offset += cuts->starts[d] * dense[d];
   }
   c.attrs[kBase] = base;

@@ -201,3 +201,16 @@ def refused(rank):
 
 def test_what_is_refused_changes_nothing(ranks):
     ranks.run(refused)
+
+
+@pytest.mark.parametrize("sbp", SBPS[2])
+def test_the_gradient_of_a_cut_on_a_grid_in_one_process(sbp):
+    p = flow.placement("meta", ranks=[[0, 1], [2, 3]])  # the shards' shapes, which are rank 0's
+    for index in [*INDICES, ":, 2:2", "None, :, 2:2", "3:3, 1:4", ":, 7:"]:
+        if "[" in index:
+            continue
+        sbps = [flow.sbp.broadcast if s == "P" else sbp_of(s) for s in sbp]
+        x = flow.ones(*SHAPE, device="meta").to_global(p, sbps).requires_grad_()
+        y = eval(f"x[{index}]", {}, {"x": x})
+        y.sum().backward()
+        assert x.grad.shape == x.shape, index
