@@ -94,6 +94,14 @@ StatusOr<Tensor> TypeAs(const Tensor& x, const Tensor& other) {
   return Cast(x, other.dtype());
 }
 
+namespace {
+
+StatusOr<Tensor> CopyIntoOf(const Tensor& self, const Tensor& src, bool /*non_blocking*/) {
+  return CopyInto(self, src);
+}
+
+}  // namespace
+
 OFL_REGISTER_FUNCTION("contiguous(Tensor self) -> Tensor", Contiguous, kMethodOnly,
                       "The tensor itself where contiguous, else a contiguous copy.");
 OFL_REGISTER_FUNCTION("clone(Tensor input) -> Tensor", Clone, kMethod,
@@ -107,7 +115,10 @@ OFL_REGISTER_FUNCTION(
     "same device its dims lie as they did.");
 OFL_REGISTER_FUNCTION("type_as(Tensor self, Tensor other) -> Tensor", TypeAs, kMethodOnly,
                       "The tensor with the dtype of another.");
-OFL_REGISTER_FUNCTION("copy_(Tensor(a!) self, Tensor src) -> Tensor", CopyInto, kMethodOnly,
-                      "Copies src into self in place, broadcast and cast.");
+OFL_REGISTER_ADAPTER(
+    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor", CopyIntoOf, CopyInto,
+    kMethodOnly,
+    "Copies src into self in place, broadcast and cast. non_blocking means nothing: "
+    "copies between devices wait as to()'s do.");
 
 }  // namespace oneflow_lite::functional

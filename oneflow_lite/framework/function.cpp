@@ -210,11 +210,29 @@ const Table& GetTable() {
 }
 
 constexpr OtherName kOtherNames[] = {
-    {"axis", "dim"},   {"axis", "dims"},        {"axis0", "dim0"},      {"axis1", "dim1"},
-    {"axis2", "dim2"}, {"keepdims", "keepdim"}, {"ddof", "correction"}, {"x", "input"},
-    {"a", "input"},    {"x1", "input"},         {"x2", "other"},
+    {"axis", "dim"},
+    {"axis", "dims"},
+    {"axis0", "dim0"},
+    {"axis1", "dim1"},
+    {"axis2", "dim2"},
+    {"keepdims", "keepdim"},
+    {"ddof", "correction"},
+    {"x", "input"},
+    {"a", "input"},
+    {"x1", "input"},
+    {"x2", "other"},
+    // PyTorch's own, of mm and bmm, outer, dot, split, tensor_split and its like, repeat, random_
+    {"mat2", "other"},
+    {"vec2", "other"},
+    {"tensor", "other"},
+    {"split_size", "split_size_or_sections"},
+    {"sections", "indices_or_sections"},
+    {"indices", "indices_or_sections"},
+    {"repeats", "sizes"},
+    {"to", "high"},
 };
-constexpr absl::string_view kMeaningless[] = {"_stacklevel", "memory_format", "layout"};
+constexpr absl::string_view kMeaningless[] = {"_stacklevel", "memory_format", "layout",
+                                              "sparse_grad"};
 
 }  // namespace
 

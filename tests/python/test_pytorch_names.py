@@ -5,8 +5,9 @@ import inspect
 import io
 from collections import OrderedDict
 
+import numpy as np
 import pytest
-from numerics import flow
+from numerics import flow, host
 
 nn, F = flow.nn, flow.nn.functional
 
@@ -84,3 +85,30 @@ def test_functions_of_cuda_take_a_device_by_name():
         assert "device" in inspect.signature(getattr(flow.cuda, name)).parameters
     assert list(inspect.signature(flow.cuda.stream).parameters) == ["stream"]
     assert flow.cuda.is_available() or flow.cuda.memory_allocated(device="cuda:0") == 0
+
+
+def test_functions_by_name():
+    x, y, v = flow.randn(2, 2), flow.randn(2, 2), flow.randn(2)
+    for got, want in [
+        (flow.mm(x, mat2=y), x @ y), (x.mm(mat2=y), x @ y),
+        (flow.bmm(x[None], mat2=y[None]), (x @ y)[None]), (flow.outer(v, vec2=v), flow.outer(v, v)),
+        (flow.ger(v, vec2=v), flow.outer(v, v)), (flow.dot(v, tensor=v), (v * v).sum()),
+        (x.repeat(repeats=(2, 1)), flow.cat([x, x])),
+        (flow.gather(x, 0, flow.tensor([[1, 0]]), sparse_grad=False), x.flip(0).diagonal()[None]),
+    ]:  # fmt: skip
+        np.testing.assert_allclose(host(got), host(want), rtol=1e-6)
+    for parts in (x.split(split_size=1), x.split(split_size=[1, 1], dim=0),
+                  x.tensor_split(sections=2), x.tensor_split(indices=[1]), x.vsplit(sections=2),
+                  flow.vsplit(x, indices=[1])):  # fmt: skip
+        assert [p.tolist() for p in parts] == x[:, None].tolist()
+    assert flow.empty(100).random_(0, to=3).max().item() < 3
+
+
+def test_copy_takes_non_blocking():
+    x = flow.zeros(3)
+    for call in (lambda: x.copy_(flow.ones(3), non_blocking=True),
+                 lambda: x.copy_(flow.ones(3), True)):  # fmt: skip
+        assert call() is x and x.tolist() == [1, 1, 1]
+        x.zero_()
+    with pytest.raises(TypeError, match=r"copy_\(\): argument 'non_blocking' must be bool"):
+        x.copy_(flow.ones(3), "yes")
