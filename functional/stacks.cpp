@@ -136,6 +136,7 @@ StatusOr<Tensor> BlockDiag(absl::Span<const Tensor> tensors) {
 }
 
 StatusOr<Tensor> CartesianProd(absl::Span<const Tensor> tensors) {
+  if (tensors.size() == 1 && !tensors[0].defined()) return NotDefined("cartesian_prod", "tensors");
   if (tensors.size() == 1) return tensors[0];
   StatusOr<TensorList> grids = Meshgrid(tensors);
   if (!grids.ok()) return Renamed("cartesian_prod", grids.status());

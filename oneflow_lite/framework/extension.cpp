@@ -23,6 +23,7 @@ namespace {
 using namespace extension_table;
 
 int32_t RegisterOpC(const ofl_op* c) {
+  if (!c) return SetError(OFL_VALUE_ERROR, "register_op: there is no op");
   auto op = ToOpDef(*c);
   if (!op.ok()) return CodeOf(op.status());
   if (!CurrentStage()) {
@@ -35,6 +36,7 @@ int32_t RegisterOpC(const ofl_op* c) {
 }
 
 int32_t RegisterKernelC(const ofl_kernel* c) {
+  if (!c) return SetError(OFL_VALUE_ERROR, "register_kernel: there is no kernel");
   auto kernel = ToKernelDef(*c);
   if (!kernel.ok()) return CodeOf(kernel.status());
   if (!CurrentStage()) return CodeOf(RegisterAll({}, {*std::move(kernel)}));
@@ -95,11 +97,15 @@ void FillInfer(ofl_api& a) {
                           int32_t dtype) {
     InferCall& call = As<InferCall>(c);
     InferContext& context = call.context;
-    const absl::Span<const int64_t> dims(shape, ndim < 0 ? 0 : ndim);
+    const absl::Span<const int64_t> dims(shape, ndim < 0 || !shape ? 0 : ndim);
     if (i < 0 || i >= context.num_outputs()) return NoSuchOutput("set_output", i, context);
     if (ndim < 0 || std::any_of(dims.begin(), dims.end(), [](int64_t d) { return d < 0; })) {
       return CodeOf(Error(ErrorKind::kValue, "set_output: output ", i, " cannot have the shape ",
                           ndim < 0 ? "of a negative number of dims" : ToString(dims)));
+    }
+    if (ndim > 0 && !shape) {
+      return CodeOf(Error(ErrorKind::kValue, "set_output: output ", i, " has ", ndim,
+                          " dims, but their sizes are missing"));
     }
     if (dtype < 0 || dtype >= kNumDTypes) {
       return CodeOf(Error(ErrorKind::kValue, "set_output: output ", i, " cannot have the dtype ",
@@ -172,12 +178,12 @@ void FillSbp(ofl_api& a) {
   a.sbp_add = [](ofl_sbp_context c, const ofl_sbp* entries, int32_t count) {
     SbpCall& call = As<SbpCall>(c);
     const size_t inputs = call.context.inputs.size();
-    if (count < 0 || static_cast<size_t>(count) != inputs + call.outputs) {
+    if (count < 0 || static_cast<size_t>(count) != inputs + call.outputs || !entries) {
       return SetError(OFL_VALUE_ERROR, "an SBP signature has one entry per input and output");
     }
     SbpSignature s;
     for (int32_t i = 0; i < count; ++i) {
-      if (!absl::StrContains("SBP", entries[i].kind)) {
+      if (entries[i].kind == 0 || !absl::StrContains("SBP", entries[i].kind)) {
         return SetError(OFL_VALUE_ERROR, "an SBP entry is of kind 'S', 'B' or 'P'");
       }
       const Sbp sbp = entries[i].kind == 'S'   ? Sbp::Split(entries[i].axis)
@@ -217,16 +223,33 @@ bool IsIdentifier(absl::string_view s) {
   return std::all_of(s.begin(), s.end(), [](char c) { return absl::ascii_isalnum(c) || c == '_'; });
 }
 
-// flow.ops.<namespace>.<name> must reach it.
-Status CheckName(const OpDef& op) {
+// flow.ops.<namespace>.<name> must reach it, and its arguments must have names for Python.
+Status CheckNames(const OpDef& op) {
+  const auto refuse = [&](const auto&... what) {
+    return Error(ErrorKind::kValue, "op ", op.name, " (", op.file, ":", op.line, "): ", what...);
+  };
   const size_t colons = op.name.find("::");
-  if (colons != std::string::npos && IsIdentifier(op.name.substr(0, colons)) &&
-      IsIdentifier(op.name.substr(colons + 2))) {
-    return OkStatus();
+  if (colons == std::string::npos || !IsIdentifier(op.name.substr(0, colons)) ||
+      !IsIdentifier(op.name.substr(colons + 2))) {
+    return refuse("the name must be \"namespace::name\" of two identifiers");
   }
-  return Error(ErrorKind::kValue, "op ", op.name, " (", op.file, ":", op.line,
-               "): the name must be \"namespace::name\" of two identifiers");
+  std::vector<absl::string_view> names(op.outputs.begin(), op.outputs.end());
+  for (const InputDef& in : op.inputs) names.push_back(in.name);
+  for (const AttrDef& attr : op.attrs) names.push_back(attr.name);
+  for (const absl::string_view name : names) {
+    if (!IsIdentifier(name)) return refuse("\"", name, "\" is no name of an argument or output");
+  }
+  return OkStatus();
 }
+
+// While it lasts, what this thread registers waits in the stage.
+class StageScope {
+ public:
+  explicit StageScope(Staged* stage) { CurrentStage() = stage; }
+  ~StageScope() { CurrentStage() = nullptr; }
+  StageScope(const StageScope&) = delete;
+  StageScope& operator=(const StageScope&) = delete;
+};
 
 }  // namespace
 
@@ -238,7 +261,7 @@ Status RegisterAll(std::vector<OpDef> ops, std::vector<KernelDef> kernels) {
   }
   Status s;
   for (OpDef& op : ops) {
-    s = CheckName(op);
+    s = CheckNames(op);
     if (!s.ok()) break;
     std::string name = op.name;
     s = RegisterOp(std::move(op));
@@ -291,10 +314,10 @@ StatusOr<std::vector<std::string>> LoadExtension(const std::string& path) {
   std::vector<std::string> names;
   {
     Staged stage;
-    CurrentStage() = &stage;
-    const int32_t code = init(Api());
-    CurrentStage() = nullptr;
-    s = ToStatus(code, "load_library");
+    {
+      const StageScope scope(&stage);
+      s = ToStatus(init(Api()), "load_library");
+    }
     for (const OpDef& op : stage.ops) names.push_back(op.name);
     if (s.ok()) s = RegisterAll(std::move(stage.ops), std::move(stage.kernels));
   }

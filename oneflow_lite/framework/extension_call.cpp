@@ -12,6 +12,11 @@ const char* Name(int32_t type) {
   return type >= OFL_NONE && type <= OFL_VALUE_TENSORS ? kNames[type] : "of an unknown type";
 }
 
+// A reference for whoever gets the handle, which is null where the tensor is undefined.
+void Own(const Tensor& t) {
+  if (t.defined()) t.impl()->AddRef();
+}
+
 StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
   switch (v.type) {
     case OFL_NONE:
@@ -40,11 +45,13 @@ StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
         return Value{Scalar(v.as.f)};
       break;
     case OFL_VALUE_INTS:
-      if (arg.type == ArgType::kInts)
-        return Value{Dims(v.as.ints.data, v.as.ints.data + v.as.ints.size)};
+      if (arg.type == ArgType::kInts) {
+        OFL_ASSIGN_OR_RETURN(Dims ints, ToInts(v));
+        return Value{std::move(ints)};
+      }
       break;
     case OFL_VALUE_STRING:
-      if (arg.type == ArgType::kString) return Value{std::string(v.as.s)};
+      if (arg.type == ArgType::kString && v.as.s) return Value{std::string(v.as.s)};
       break;
     case OFL_VALUE_DTYPE:
       if (arg.type == ArgType::kDType && v.as.i >= 0 && v.as.i < kNumDTypes) {
@@ -54,6 +61,7 @@ StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
     case OFL_VALUE_TENSORS:
       if (arg.type == ArgType::kTensorList) {
         TensorList list;
+        if (v.as.tensors.size < 0 || (v.as.tensors.size > 0 && !v.as.tensors.data)) break;
         for (int64_t i = 0; i < v.as.tensors.size; ++i) {
           list.push_back(Borrow(v.as.tensors.data[i]));
         }
@@ -67,6 +75,9 @@ StatusOr<Value> ToArgument(const ArgSchema& arg, const ofl_value& v) {
 }
 
 StatusOr<Value> CallByName(const char* name, const ofl_value* args, int32_t num_args) {
+  if (!name || (num_args > 0 && !args)) {
+    return Error(ErrorKind::kValue, "call: the ", name ? "arguments are" : "name is", " missing");
+  }
   OFL_ASSIGN_OR_RETURN(const FunctionSchema* f, FindFunction(name));
   if (num_args < 0 || static_cast<size_t>(num_args) > f->args.size()) {
     return Error(ErrorKind::kType, name, "(): ", num_args, " arguments for ", f->text);
@@ -95,10 +106,11 @@ StatusOr<Value> CallByName(const char* name, const ofl_value* args, int32_t num_
 int32_t CallFunction(const char* function, const ofl_value* args, int32_t num_args,
                      ofl_value* result) {
   thread_local std::vector<ofl_tensor> several;
+  if (!result) return SetError(OFL_VALUE_ERROR, "call: there is no room for the result");
   auto value = CallByName(function, args, num_args);
   if (!value.ok()) return CodeOf(value.status());
   if (Tensor* t = std::get_if<Tensor>(&*value)) {
-    t->impl()->AddRef();
+    Own(*t);
     result->type = OFL_VALUE_TENSOR;
     result->as.tensor = Handle(*t);
     return OFL_OK;
@@ -106,7 +118,7 @@ int32_t CallFunction(const char* function, const ofl_value* args, int32_t num_ar
   if (TensorList* list = std::get_if<TensorList>(&*value)) {
     several.clear();
     for (const Tensor& t : *list) {
-      t.impl()->AddRef();
+      Own(t);
       several.push_back(Handle(t));
     }
     result->type = OFL_VALUE_TENSORS;

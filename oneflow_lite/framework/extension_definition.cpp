@@ -78,8 +78,10 @@ StatusOr<AttrValue> ToAttr(const ofl_value& v) {
       return AttrValue{v.as.f};
     case OFL_VALUE_STRING:
       return AttrValue{std::string(v.as.s ? v.as.s : "")};
-    case OFL_VALUE_INTS:
-      return AttrValue{Dims(v.as.ints.data, v.as.ints.data + v.as.ints.size)};
+    case OFL_VALUE_INTS: {
+      OFL_ASSIGN_OR_RETURN(Dims ints, ToInts(v));
+      return AttrValue{std::move(ints)};
+    }
     case OFL_VALUE_DTYPE:
       if (v.as.i < 0 || v.as.i >= kNumDTypes) break;
       return AttrValue{static_cast<DType>(v.as.i)};
@@ -200,6 +202,21 @@ int32_t GetAttr(const Attrs& attrs, int32_t i, ofl_value* value) {
   return OFL_OK;
 }
 
+StatusOr<Dims> ToInts(const ofl_value& v) {
+  const auto& ints = v.as.ints;
+  if (ints.size < 0 || (ints.size > 0 && !ints.data)) {
+    return Error(ErrorKind::kValue, "a list of ", ints.size, " ints",
+                 ints.data ? "" : " at a null pointer", " is not valid");
+  }
+  return Dims(ints.data, ints.data + ints.size);
+}
+
+// The name of an input, output or attribute.
+StatusOr<std::string> ToName(const OpDef& op, const char* kind, int32_t i, const char* name) {
+  if (name) return std::string(name);
+  return Error(ErrorKind::kValue, "op ", op.name, ": ", kind, " ", i, " has no name");
+}
+
 StatusOr<OpDef> ToOpDef(const ofl_op& c) {
   OpDef op;
   if (!c.name || !*c.name) return Error(ErrorKind::kValue, "an op needs a name");
@@ -217,17 +234,22 @@ StatusOr<OpDef> ToOpDef(const ofl_op& c) {
     if (kind < OFL_INPUT_REQUIRED || kind > OFL_INPUT_VARIADIC || kind == 3) {
       return Error(ErrorKind::kValue, "op ", op.name, ": input ", i, " has no valid kind");
     }
-    op.Input(c.inputs[i].name, static_cast<InputDef::Kind>(kind));
+    OFL_ASSIGN_OR_RETURN(std::string name, ToName(op, "input", i, c.inputs[i].name));
+    op.Input(std::move(name), static_cast<InputDef::Kind>(kind));
   }
-  for (int32_t i = 0; i < c.num_outputs; ++i) op.Output(c.outputs[i]);
+  for (int32_t i = 0; i < c.num_outputs; ++i) {
+    OFL_ASSIGN_OR_RETURN(std::string name, ToName(op, "output", i, c.outputs[i]));
+    op.Output(std::move(name));
+  }
   for (int32_t i = 0; i < c.num_attrs; ++i) {
+    OFL_ASSIGN_OR_RETURN(std::string name, ToName(op, "attribute", i, c.attrs[i].name));
     OFL_ASSIGN_OR_RETURN(const AttrType type, AttrTypeOf(c.attrs[i].type));
     OFL_ASSIGN_OR_RETURN(AttrValue value, ToAttr(c.attrs[i].default_value));
     if (value.index() != 0 && value.index() != static_cast<size_t>(type)) {
-      return Error(ErrorKind::kValue, "op ", op.name, ": the default of attribute ",
-                   c.attrs[i].name, " has another type than the attribute");
+      return Error(ErrorKind::kValue, "op ", op.name, ": the default of attribute ", name,
+                   " has another type than the attribute");
     }
-    op.Attr(c.attrs[i].name, type, std::move(value));
+    op.Attr(std::move(name), type, std::move(value));
     op.attrs.back().optional = c.attrs[i].optional != 0;
   }
   if (!c.infer) return Error(ErrorKind::kValue, "op ", op.name, " has no infer function");

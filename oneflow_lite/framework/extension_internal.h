@@ -53,6 +53,8 @@ Staged*& CurrentStage();  // of this thread; null outside of loading
 // Definitions that crossed the table, checked. ValueError where they make no sense.
 StatusOr<OpDef> ToOpDef(const ofl_op& c);
 StatusOr<KernelDef> ToKernelDef(const ofl_kernel& c);
+// The ints of a value of type OFL_VALUE_INTS.
+StatusOr<Dims> ToInts(const ofl_value& v);
 
 // Entries of the table.
 int32_t GetAttr(const Attrs& attrs, int32_t i, ofl_value* value);

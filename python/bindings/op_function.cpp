@@ -50,8 +50,10 @@ PyObject* GetName(PyObject* self, void*) {
 }
 // The part before "\n--\n\n" is the signature, as builtins keep it.
 PyObject* GetDoc(PyObject* self, void*) {
-  const std::string& doc = BoundOf(self).doc;
-  return PyUnicode_FromString(doc.c_str() + doc.find("\n--\n\n") + 5);
+  const std::string& doc = BoundOf(self).doc;  // an extension's may be of any bytes
+  const size_t begin = doc.find("\n--\n\n") + 5;
+  return PyUnicode_DecodeUTF8(doc.c_str() + begin, static_cast<Py_ssize_t>(doc.size() - begin),
+                              "replace");
 }
 PyObject* GetTextSignature(PyObject* self, void*) {
   const std::string& doc = BoundOf(self).doc;

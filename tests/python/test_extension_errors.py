@@ -83,6 +83,19 @@ OFL_EXTENSION {
         if (how == "half the bits") c.input(0).data<uint16_t>();
         if (how == "throw 3") throw 3;
         if (how == "throw error") throw ext::Error(OFL_VALUE_ERROR, "as I say");
+        const std::vector<ext::Tensor> none = {ext::Tensor()};
+        if (how == "undefined") ext::call("cartesian_prod", none);
+        ofl_value x = {}, result = {};
+        x.type = OFL_VALUE_STRING;
+        if (how == "null string") ext::check(ext::api()->call("gelu", &x, 1, &result));
+        if (how == "null arguments") ext::check(ext::api()->call("mul", nullptr, 2, &result));
+        if (how == "null function") ext::check(ext::api()->call(nullptr, &x, 1, &result));
+        if (how == "null result") ext::check(ext::api()->call("gelu", &x, 1, nullptr));
+        x.type = OFL_VALUE_INTS;
+        x.as.ints.size = -2;
+        if (how == "negative ints") ext::check(ext::api()->call("zeros", &x, 1, &result));
+        x.as.ints.size = 3;
+        if (how == "null ints") ext::check(ext::api()->call("zeros", &x, 1, &result));
         Copy(c.input(0), c.output(0).data<float>());
       })
       .backward({2}, [](ext::Grad c) {
@@ -154,6 +167,13 @@ def test_a_list_of_tensors_with_gradients():
         ("half the bits", r"data\(\) of a tensor of float32 is asked for another type"),
         ("throw 3", "an unknown exception"),
         ("throw error", r"^kinds::wrong\(\): as I say$"),
+        ("undefined", r"cartesian_prod\(\): tensors is not defined"),
+        ("null string", r"gelu\(\): argument input cannot be string"),
+        ("null arguments", "call: the arguments are missing"),
+        ("null function", "call: the name is missing"),
+        ("null result", "call: there is no room for the result"),
+        ("negative ints", "a list of -2 ints at a null pointer is not valid"),
+        ("null ints", "a list of 3 ints at a null pointer is not valid"),
     ],
 )
 def test_what_a_call_does_wrong_is_an_error(how, message):
@@ -196,6 +216,23 @@ OFL_EXTENSION {
   raw.name = "wrong::raw";
   raw.num_inputs = -1;
   if (how == "negative") ext::check(ext::api()->register_op(&raw));
+  ofl_input input = {nullptr, OFL_INPUT_REQUIRED};
+  const char* output = nullptr;
+  ofl_attr attr = {};
+  raw.num_inputs = how == "null input";
+  raw.num_outputs = how == "null output";
+  raw.num_attrs = how == "null attribute" || how == "null default";
+  raw.inputs = &input;
+  raw.outputs = &output;
+  raw.attrs = &attr;
+  attr.type = OFL_VALUE_INTS;
+  if (how == "null default") attr.name = "axes";
+  attr.default_value.type = OFL_VALUE_INTS;
+  attr.default_value.as.ints.size = 3;
+  raw.infer = [](ofl_infer_context, void*) -> int32_t { return 0; };
+  if (how.substr(0, 4) == "null" && how.size() > 7) ext::check(ext::api()->register_op(&raw));
+  if (how == "null op") ext::check(ext::api()->register_op(nullptr));
+  if (how == "null k") ext::check(ext::api()->register_kernel(nullptr));
   ofl_kernel kernel = {};  // for an op that is there, and then for none
   kernel.op = "kinds::cat";
   kernel.dtypes = 1u << OFL_INT8;
@@ -207,6 +244,8 @@ OFL_EXTENSION {
   op.input("x", how == "changed" ? OFL_INPUT_MUTATED : OFL_INPUT_REQUIRED).output("y");
   if (how == "changed") op.output("z");
   op.infer([](ext::Infer c) { c.set_output(0, {}, c.dtype(0)); });
+  if (how == "digit") op.attr("1abc", 2);
+  if (how == "nameless") op.input("");
   if (how == "dtype") op.kernel(OFL_CPU, {77}, [](ext::Kernel) {});
   if (how == "dtypes") op.kernel(OFL_CPU, {}, [](ext::Kernel) {});
   if (how == "null") op.kernel(OFL_CPU, {OFL_BOOL}, nullptr);
@@ -232,6 +271,14 @@ def test_what_fails_to_register_leaves_nothing(monkeypatch):
         "null": "a kernel of wrong::op is no function",
         "negative": "a list is missing, or its size negative",
         "kernels": "is for op wrong::none, which is not registered",
+        "null input": "op wrong::raw: input 0 has no name",
+        "null output": "op wrong::raw: output 0 has no name",
+        "null attribute": "op wrong::raw: attribute 0 has no name",
+        "null default": "a list of 3 ints at a null pointer is not valid",
+        "null op": "register_op: there is no op",
+        "null k": "register_kernel: there is no kernel",
+        "digit": '"1abc" is no name of an argument or output',
+        "nameless": '"" is no name of an argument or output',
     }.items():
         monkeypatch.setenv("OFL_TEST_HOW", how)
         with pytest.raises((RuntimeError, ValueError), match=rf"{PLACE}.*{message}"):
