@@ -83,9 +83,16 @@ Status Record(const Tensor& x, const Tensor& y, BoxingNode::Way way, PlacementRe
   return OkStatus();
 }
 
+// The same number for the same text in all processes (FNV-1a).
+int64_t Digest(const std::string& text) {
+  uint64_t h = 14695981039346656037u;
+  for (const char c : text) h = (h ^ static_cast<uint8_t>(c)) * 1099511628211u;
+  return static_cast<int64_t>(h);
+}
+
 // What each rank tells the others of its shard: its dtype, its dims, and what it was asked for.
 Dims Description(const Tensor& x, const Placement& p, const NdSbp& sbp) {
-  Dims words{static_cast<int64_t>(x.dtype()), x.ndim(), p.ndim() == 1 ? 0 : p.grid()[1]};
+  Dims words{static_cast<int64_t>(x.dtype()), x.ndim(), Digest(p.ToString())};
   for (const Sbp& s : sbp) words.push_back(static_cast<int64_t>(s.kind) * 100 + s.axis);
   words.resize(5);
   for (int d = 0; d < 16; ++d) words.push_back(d < x.ndim() ? x.shape()[d] : 0);

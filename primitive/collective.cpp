@@ -246,8 +246,11 @@ Status Communicator::CheckAgreement(const Call& call) {
   return Error(ErrorKind::kRuntime, message);
 }
 
+Status Communicator::CheckProcess() const { return size() == 1 ? OkStatus() : GetWorld().status(); }
+
 template <class F>
 Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
+  OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
   if (in_group_) {

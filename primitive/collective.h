@@ -157,6 +157,8 @@ class OFL_API Communicator {
   struct Call;
   template <class F>
   Status Run(Stream& stream, const Call& call, F&& engine);
+  // A forked child has the parent's connections, but is no rank: an error there.
+  Status CheckProcess() const;
   Status CheckStream(const char* op, const Stream& stream) const;
   Status CheckCounts(const char* op, Counts counts) const;
   Status CheckReduce(const char* op, DType dtype, CollectiveReduce reduce,

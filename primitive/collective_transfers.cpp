@@ -36,6 +36,7 @@ Status Communicator::Note(Stream& stream, Transfer transfer) {
   if (transfer.count > 0 && !transfer.data) {
     return Error(ErrorKind::kValue, op, "(): the pointer is null, but there are elements");
   }
+  OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
   if (transfer.peer == rank_ && !in_group_) {
@@ -53,6 +54,7 @@ Status Communicator::Note(Stream& stream, Transfer transfer) {
 }
 
 Status Communicator::GroupBegin() {
+  OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
   if (in_group_) return Error(ErrorKind::kRuntime, "group_begin(): groups do not nest");
@@ -63,6 +65,7 @@ Status Communicator::GroupBegin() {
 }
 
 Status Communicator::GroupEnd() {
+  OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
   if (!in_group_) return Error(ErrorKind::kRuntime, "group_end(): there was no group_begin()");

@@ -410,6 +410,55 @@ def mistakes_are_errors_before_anything_is_sent():
 
 
 @case
+def a_forked_child_leaves_the_connections_alone():
+    dist.barrier(device_type=DEVICE)  # connections are there, and the child has them too
+    if DEVICE == "cuda":
+        return  # CUDA cannot be used in a forked child
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        said = []
+        for call in (lambda: dist.all_reduce(ones(3)), lambda: dist.barrier(),
+                     lambda: dist.send(ones(1), (rank() + 1) % size())):  # fmt: skip
+            try:
+                call()
+                said.append("no error")
+            except RuntimeError as error:
+                said.append(str(error))
+        os.write(writing, "\n".join(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        lines = said.read().splitlines()
+    os.waitpid(child, 0)
+    assert len(lines) == 3 and all("this process was forked from rank" in x for x in lines), lines
+    x = ones(3)
+    dist.all_reduce(x)  # the ranks go on
+    assert number(x).tolist() == [size()] * 3
+
+
+@case
+def ranks_of_placements_are_compared():
+    order = list(range(size()))
+    if rank() == 1:
+        order = order[::-1]
+    try:
+        ones(2).to_global(flow.placement(DEVICE, order), flow.sbp.split(0))
+    except ValueError as error:
+        assert "asked for different placements or SBPs" in str(error), error
+    else:
+        raise AssertionError("no error")
+    if size() == 4:
+        grids = [[0, 1], [2, 3]], [[0, 2], [1, 3]]
+        try:
+            ones(2).to_global(flow.placement(DEVICE, grids[rank() % 2]), [flow.sbp.broadcast] * 2)
+        except ValueError as error:
+            assert "asked for different placements or SBPs" in str(error), error
+        else:
+            raise AssertionError("no error")
+
+
+@case
 def a_written_tensor_counts_as_changed():
     x = ones(3, requires_grad=True)
     y = x * 2
