@@ -152,6 +152,7 @@ StatusOr<Tensor> LocalToGlobal(const Tensor& x, PlacementRef placement, NdSbp sb
                                std::optional<NdSbp> grad_sbp) {
   constexpr char kName[] = "to_global";
   if (!x.defined()) return NotDefined(kName, "input");
+  if (!placement) return NotDefined(kName, "placement");
   if (x.ndim() > 16) return ShapeMismatch(kName, "input", x.shape(), "at most 16 dims");
   const Placement& p = *placement;
   const bool here = !p.Here().empty();
@@ -178,7 +179,10 @@ StatusOr<Tensor> LocalToGlobal(const Tensor& x, PlacementRef placement, NdSbp sb
 }
 
 StatusOr<Tensor> FromShard(const Tensor& x, const Shape& shape, PlacementRef placement, NdSbp sbp) {
+  if (!placement) return NotDefined("to_global", "placement");
+  OFL_RETURN_IF_ERROR(CheckSbp("to_global", *placement, shape, &sbp));
   if (!placement->Here().empty()) {
+    if (!x.defined()) return NotDefined("to_global", "the shard");
     const Shape expected = ShardOf(shape, *placement, sbp, placement->Here());
     if (x.shape() != expected) {
       return ShapeMismatch("to_global", "the shard", x.shape(),
@@ -195,6 +199,10 @@ StatusOr<Tensor> FromShard(const Tensor& x, const Shape& shape, PlacementRef pla
 StatusOr<Tensor> Boxed(const Tensor& x, PlacementRef placement, NdSbp sbp,
                        std::optional<NdSbp> grad_sbp) {
   constexpr char kName[] = "to_global";
+  if (!placement) return NotDefined(kName, "placement");
+  if (!GlobalOf(x)) {
+    return Error(ErrorKind::kRuntime, kName, "(): ", Describe(x), " is no global tensor");
+  }
   const GlobalSpec& from = *GlobalOf(x);
   OFL_RETURN_IF_ERROR(CheckSbp(kName, *placement, x.shape(), &sbp));
   if (grad_sbp) OFL_RETURN_IF_ERROR(CheckSbp(kName, *from.placement, x.shape(), &*grad_sbp));

@@ -422,6 +422,7 @@ StatusOr<Tensor> PlacesOfDim(const Tensor& x, int64_t dim, const Tensor& index,
   if (!index.defined()) return NotDefined(kName, "index");
   if (x.ndim() == 0)
     return Error(ErrorKind::kIndex, kName, "(): a tensor without dims has no places");
+  if (dim < 0 || dim >= x.ndim()) return DimOutOfRange(kName, dim, x);
   if (!IsIntegral(index.dtype())) {
     return DTypeMismatch(kName, "index", index.dtype(), "an integer dtype");
   }
@@ -448,6 +449,9 @@ StatusOr<Tensor> IndexDim(const Tensor& x, int64_t dim, const Tensor& index, int
 StatusOr<Tensor> IndexDimInto(const Tensor& x, int64_t dim, const Tensor& index,
                               const Tensor& value, int64_t source_dim, bool accumulate) {
   Tensor places = index;
+  if (!x.defined()) return NotDefined("index", "self");
+  if (!value.defined()) return NotDefined("index", "value");
+  if (dim < 0 || dim >= x.ndim()) return DimOutOfRange("index", dim, x);
   if (index.ndim() != 1 || source_dim != dim) {  // else what writes looks at them
     OFL_ASSIGN_OR_RETURN(places, PlacesOfDim(x, dim, index, source_dim));
   }

@@ -155,6 +155,8 @@ StatusOr<Tensor> IntegersInto(const char* name, const Tensor& self, int64_t low,
 
 StatusOr<DrawnPlace> TakeNumbers(Ref<Generator> generator, Device device, int64_t n,
                                  int64_t per_counter) {
+  if (per_counter < 1)
+    return BadValue("random", "per_counter", absl::StrCat(per_counter), "positive");
   const Ref<Generator> own = DefaultGenerator(device);
   if (!generator) generator = own;
   if (generator != own) OFL_RETURN_IF_ERROR(CheckNotCaptured(device));

@@ -168,13 +168,21 @@ Status CheckWritable(const OpDef& def, const Tensor& self) {
   return OkStatus();
 }
 
+Status Launch(const OpDef& def, const BoundKernel& kernel, KernelContext& context) {
+  OFL_RETURN_IF_ERROR(kernel.Launch(context));
+  if (!context.misplaced()) return OkStatus();
+  return Error(
+      ErrorKind::kRuntime, def.name, "(): the kernel gave an output (set_output) that ",
+      def.makes_outputs ? "the op has not" : "is there: the op does not say makes_outputs");
+}
+
 // Runs a kernel that makes its outputs, and holds them against what infer said.
 Status LaunchMaking(OpCall& call, const BoundKernel& kernel, absl::Span<const Tensor> inputs,
                     Stream& stream) {
   const OpDef& def = call.op.def();
   TensorList made(call.outputs->size());
   KernelContext context(inputs, *call.outputs, call.attrs, stream, &made);
-  OFL_RETURN_IF_ERROR(kernel.Launch(context));
+  OFL_RETURN_IF_ERROR(Launch(def, kernel, context));
   for (size_t i = 0; i < made.size(); ++i) {
     const Tensor& want = (*call.outputs)[i];
     const bool shape_known = !def.data_dependent_shape;
@@ -214,7 +222,7 @@ Status LaunchKernel(OpCall& call, Device device) {
   }
   if (copies == 0) {
     KernelContext context(call.inputs, *call.outputs, call.attrs, *stream);
-    return kernel->bound->Launch(context);
+    return Launch(def, *kernel->bound, context);
   }
   absl::InlinedVector<Tensor, 4> inputs(call.inputs.begin(), call.inputs.end());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -226,7 +234,7 @@ Status LaunchKernel(OpCall& call, Device device) {
   const bool aside = def.mutates() && (copies & Bit(0));
   if (aside) outputs[0] = inputs[0];
   KernelContext context(inputs, outputs, call.attrs, *stream);
-  OFL_RETURN_IF_ERROR(kernel->bound->Launch(context));
+  OFL_RETURN_IF_ERROR(Launch(def, *kernel->bound, context));
   return aside ? CopyInto((*call.outputs)[0], outputs[0]) : OkStatus();
 }
 
@@ -246,7 +254,7 @@ Status LaunchOverLists(OpCall& call, Device device) {
     }
   }
   KernelContext context(inputs, *call.outputs, call.attrs, *stream);
-  OFL_RETURN_IF_ERROR(kernel->bound->Launch(context));
+  OFL_RETURN_IF_ERROR(Launch(def, *kernel->bound, context));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].defined() || !def.MutatesInput(i, inputs.size())) continue;
     if (inputs[i].data() != call.inputs[i].data())

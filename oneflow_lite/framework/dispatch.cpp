@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/framework/dispatch.h"
 
+#include <string>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "oneflow_lite/core/error.h"
 
 namespace oneflow_lite {
 namespace {
@@ -36,27 +40,45 @@ Status RunFrom(DispatchStage stage, size_t index, OpCall& call) {
   return internal::DispatchAutograd(call);
 }
 
-bool CountsFit(const OpDef& def, const OpCall& call) {
+bool Fits(const OpDef& def, const OpCall& call) {
   const size_t given = call.inputs.size(), declared = def.inputs.size();
-  if (call.attrs.size() != def.attrs.size()) return false;
+  if (!def.Takes(call.attrs)) return false;
   if (!def.variadic()) return given == declared;
   return given >= declared && (def.lists.empty() || (given - declared + 1) % def.lists.size() == 0);
 }
 
+Status DoesNotFit(const OpDef& def, const OpCall& call) {
+  std::string types;
+  for (size_t i = 0; i < call.attrs.size(); ++i) {
+    const auto type = static_cast<AttrType>(call.attrs[static_cast<int>(i)].index());
+    absl::StrAppend(&types, i == 0 ? ": " : ", ", Name(type));
+  }
+  return Error(ErrorKind::kType, def.name, "(): called with ", call.inputs.size(), " inputs and ",
+               call.attrs.size(), " attributes", types, ", but the op is ", def.Schema(),
+               def.variadic() ? ", where a list has at least one tensor" : "");
+}
+
+// A mode may be anyone's.
+Status DispatchThroughModes(OpCall& call) {
+  const OpDef& def = call.op.def();
+  OFL_RETURN_IF_ERROR(RunFrom(DispatchStage::kObserver, 0, call));
+  if (call.outputs->size() == def.outputs.size()) return OkStatus();
+  return Error(ErrorKind::kRuntime, def.name, "(): a dispatch mode gave ", call.outputs->size(),
+               " outputs, but the op has ", def.outputs.size());
+}
+
 Status Dispatch(OpCall& call) {
   const OpDef& def = call.op.def();
-  if (!CountsFit(def, call)) {
-    return Error(ErrorKind::kType, def.name, "(): called with ", call.inputs.size(), " inputs and ",
-                 call.attrs.size(), " attributes, but the op is ", def.Schema(),
-                 def.variadic() ? ", where a list has at least one tensor" : "");
-  }
-  if (state.any_mode) return RunFrom(DispatchStage::kObserver, 0, call);
-  return internal::DispatchAutograd(call);
+  if (!Fits(def, call)) return DoesNotFit(def, call);
+  return state.any_mode ? DispatchThroughModes(call) : internal::DispatchAutograd(call);
 }
 
 }  // namespace
 
-Status DispatchMode::Next::operator()(OpCall& call) const { return RunFrom(stage_, index_, call); }
+Status DispatchMode::Next::operator()(OpCall& call) const {
+  const OpDef& def = call.op.def();
+  return Fits(def, call) ? RunFrom(stage_, index_, call) : DoesNotFit(def, call);
+}
 
 ModeGuard::ModeGuard(DispatchStage stage, DispatchMode* mode) : stage_(stage) {
   state.modes[static_cast<int>(stage)].push_back({mode, this});

@@ -352,6 +352,7 @@ Status AddPassEnd(PassEnd end) {
   if (passes_here.depth == 0) {
     return Error(ErrorKind::kRuntime, "after_backward(): no backward is under way on this thread");
   }
+  if (!end) return BadValue("after_backward", "the function", "empty", "a function");
   passes_here.ends.push_back(std::move(end));
   return OkStatus();
 }

@@ -216,6 +216,7 @@ Status RetainGrad(const Tensor& t) {
 
 StatusOr<HookHandle> AddHook(const Tensor& t, GradHook call, std::shared_ptr<void> foreign) {
   if (!t.defined()) return NotDefined("register_hook", "the tensor");
+  if (!call) return BadValue("register_hook", "the hook", "empty", "a function");
   if (!RequiresGrad(t)) {
     return Error(ErrorKind::kRuntime, "register_hook(): the tensor does not require grad");
   }
@@ -232,6 +233,7 @@ StatusOr<HookHandle> AddHook(const Tensor& t, GradHook call, std::shared_ptr<voi
 StatusOr<HookHandle> AddPostHook(const Tensor& leaf, GradHook call, std::shared_ptr<void> foreign) {
   constexpr char kName[] = "register_post_accumulate_grad_hook";
   if (!leaf.defined()) return NotDefined(kName, "the tensor");
+  if (!call) return BadValue(kName, "the hook", "empty", "a function");
   if (!RequiresGrad(leaf) || !IsLeaf(leaf)) {
     return Error(ErrorKind::kRuntime, kName, "(): ", Describe(leaf),
                  " is not a leaf that requires "

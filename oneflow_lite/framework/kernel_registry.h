@@ -46,7 +46,15 @@ class OFL_API KernelContext {
   }
   Stream& stream() const { return stream_; }
   // The kernel of an op that makes its outputs gives them here; they are compared with infer's.
-  void set_output(int i, Tensor t) { (*made_)[i] = std::move(t); }
+  // What other ops' kernels give, or an output that the op has not, is an error after the launch.
+  void set_output(int i, Tensor t) {
+    if (made_ && i >= 0 && static_cast<size_t>(i) < made_->size()) {
+      (*made_)[i] = std::move(t);
+    } else {
+      misplaced_ = true;
+    }
+  }
+  bool misplaced() const { return misplaced_; }
   // Scratch memory from the caching allocator, alive until the launch returns (and, on a stream,
   // until the work launched here has run). Null for 0 bytes. One call per launch.
   StatusOr<void*> Workspace(size_t nbytes);
@@ -57,6 +65,7 @@ class OFL_API KernelContext {
   const Attrs& attrs_;
   Stream& stream_;
   TensorList* made_;
+  bool misplaced_ = false;  // whether an output was given that is not wanted
   Ref<Storage> workspace_;
 };
 

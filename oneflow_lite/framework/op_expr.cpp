@@ -55,6 +55,7 @@ StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
   for (const Tensor& t : outputs) context.outputs.push_back(t.dtype());
   OFL_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(def_.name, device, first));
   OFL_ASSIGN_OR_RETURN(auto bound, kernel->bind(context));
+  if (!bound) return Error(ErrorKind::kRuntime, def_.name, "(): bind gave no kernel");
   auto* entry = new CachedKernel{key, kernel, std::move(bound), kernels_.load()};
   kernels_.store(entry, std::memory_order_release);
   return entry;
@@ -62,6 +63,10 @@ StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
 
 StatusOr<TensorList> JoinLists(const OpDef& op, absl::Span<const Tensor> alone,
                                std::initializer_list<absl::Span<const Tensor>> lists) {
+  if (lists.size() == 0 || lists.size() != op.lists.size()) {
+    return BadValue(op.name, "the tensors", absl::StrCat(lists.size(), " lists"),
+                    absl::StrCat(op.lists.size(), " lists"));
+  }
   const size_t length = lists.begin()->size();
   TensorList joined(alone.begin(), alone.end());
   joined.reserve(alone.size() + length * lists.size());

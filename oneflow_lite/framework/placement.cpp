@@ -102,6 +102,10 @@ Status CheckSbp(absl::string_view op, const Placement& p, const Shape& shape, Nd
                     absl::StrCat("one entry per dim of the grid, ", p.ndim()));
   }
   for (Sbp& s : *sbp) {
+    if (s.kind > Sbp::Kind::kPartialSum) {
+      return BadValue(op, "an sbp", absl::StrCat("of kind ", static_cast<int>(s.kind)),
+                      "split, broadcast or a partial sum");
+    }
     if (s.kind != Sbp::Kind::kSplit) continue;
     const int ndim = shape.ndim();
     if (s.axis < -ndim || s.axis >= ndim) {

@@ -36,6 +36,9 @@ StatusOr<SavedTensor> SavedTensor::Save(const Tensor& t, bool is_output, uint32_
   }
   Packed packed;
   packed.hooks = hooks_in_force.back();
+  if (!packed.hooks->pack || !packed.hooks->unpack) {
+    return BadValue("saved_tensors_hooks", "one of the hooks", "empty", "a function");
+  }
   {
     GradGuard no_grad(false);
     OFL_ASSIGN_OR_RETURN(packed.value, packed.hooks->pack(t.Detach()));
@@ -57,6 +60,7 @@ StatusOr<Tensor> SavedTensor::Unpack(Node* owner, const std::string& op) const {
   Tensor t;
   if (packed_) {
     OFL_ASSIGN_OR_RETURN(t, packed_->hooks->unpack(packed_->value.get()));
+    if (!t.defined()) return NotDefined(op, "what the hook unpack gave");
     t = t.Detach();
     if (const Edge& edge = packed_->edge; edge.node) autograd::SetHistory(t, edge.node, edge.slot);
   } else if (data_.version() != version_) {
