@@ -165,6 +165,13 @@ def _is_quick(x: Tensor, target: Tensor) -> bool:
     )
 
 
+def _as_index_error(error: RuntimeError, name: str) -> Exception:
+    """A target out of range, which is a RuntimeError on its way, in the name of a function."""
+    told = "cross_entropy(): target "
+    where, found, rest = str(error).partition(told)
+    return IndexError(f"{name}(): target {rest}") if found and not where else error
+
+
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -241,9 +248,7 @@ def cross_entropy(
         function = _CrossEntropyInPlace if in_place else _CrossEntropy
         return function.apply(input, target, how)
     except RuntimeError as error:
-        if str(error).startswith("cross_entropy(): target "):  # out of range, on the CPU
-            raise IndexError(str(error)) from None
-        raise
+        raise _as_index_error(error, "cross_entropy") from None
 
 
 def _chunk_rows(rows: int, classes: int, features: int) -> int:
@@ -358,7 +363,10 @@ def linear_cross_entropy(
         )
     wide = widens(input, autocast, is_loss=True)
     with torch.autocast(device, enabled=False):
-        loss = _LinearCrossEntropy.apply(
-            input, weight, bias, target, ignore_index, reduction, label_smoothing
-        )
+        try:
+            loss = _LinearCrossEntropy.apply(
+                input, weight, bias, target, ignore_index, reduction, label_smoothing
+            )
+        except RuntimeError as error:
+            raise _as_index_error(error, "linear_cross_entropy") from None
     return loss.float() if wide else loss
