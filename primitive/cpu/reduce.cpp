@@ -81,14 +81,13 @@ Status MinMax(const Run& run) {
 }
 
 Status ProdParts(const Run& run) {
-  using Zeros = CountReducer<double, &IsZero>;
   const ReduceOutput<double> y(run.y, run.spec.out);
   const ReduceOutput<int64_t> zeros(run.second, DType::kInt64);
   const auto output = [y, zeros](const auto* totals, int64_t n, int64_t, int64_t index) {
     y.Write(n, index, [&](int64_t i) { return totals[i].a; });
     zeros.Write(n, index, [&](int64_t i) { return totals[i].b; });
   };
-  return run(PairReducer<NonzeroProduct, Zeros, decltype(output)>{{}, {}, {}, output});
+  return run(ProductPartsReducer<&IsZero, decltype(output)>{{{}, {}, {}, output}});
 }
 
 template <class C>

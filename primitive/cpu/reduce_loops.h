@@ -59,6 +59,14 @@ using ExtremesLoop = ExtremesOf<C> (*)(int64_t n, const void* x);
 template <class C>
 ExtremesLoop<C> FindExtremesLoop(DType dtype);
 
+// The product of what is not 0 of n elements, and how many are 0.
+struct NonzeroProductOf {
+  double product;
+  int64_t zeros;
+};
+using NonzeroProductLoop = NonzeroProductOf (*)(int64_t n, const double* x);
+NonzeroProductLoop FindNonzeroProductLoop();
+
 // A chunk of floats about its mean, and columns about a shift of each.
 template <class C>
 struct SpreadLoops {

@@ -266,4 +266,15 @@ struct NonzeroProduct : ReducerOf<double> {
   Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
 };
 
+// The product of what is not 0 and how many are 0: rows in one pass.
+template <bool (*kIsZero)(double), class OutputOf>
+struct ProductPartsReducer : PairReducer<NonzeroProduct, CountReducer<double, kIsZero>, OutputOf> {
+  NonzeroProductLoop both = FindNonzeroProductLoop();
+
+  auto Row(int64_t n, const double* x) const {
+    const NonzeroProductOf found = both(n, x);
+    return typename ProductPartsReducer::Total{found.product, found.zeros};
+  }
+};
+
 }  // namespace oneflow_lite
