@@ -24,10 +24,11 @@ struct Run {
   const void* x;
   void* y;
   void* second;
+  int64_t stride;  // of the one line, or 1
 
   template <class R>
   Status operator()(const R& reducer) const {
-    ReduceMachine<R>(reducer, spec.in, shape, x).Run();
+    ReduceMachine<R>(reducer, spec.in, shape, x, stride).Run();
     return OkStatus();
   }
   template <class C, Fold kFold, class Out = C>
@@ -182,12 +183,14 @@ class CpuReduce final : public Reduce {
   }
 
   bool TakesStrides(const ReduceShape& shape) const override {
-    return SplitInMemory(shape, /*counts_places=*/false).has_value();
+    return SplitInMemory(shape, /*counts_places=*/false).has_value() || TakesLine(shape);
   }
   Status Launch(Stream&, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void*) const override {
-    const AxisSplit split = SplitInMemory(shape, /*counts_places=*/false).value_or(SplitOf(shape));
-    const Run run{spec_, split, parameter, x, y, second};
+    const std::optional<AxisSplit> in_memory = SplitInMemory(shape, /*counts_places=*/false);
+    const AxisSplit split = in_memory.value_or(SplitOf(shape));
+    const int64_t stride = !in_memory && TakesLine(shape) ? LineStride(shape) : 1;
+    const Run run{spec_, split, parameter, x, y, second, stride};
     switch (in_) {
       case DType::kFloat32:
         return OfAny<float>(run);
@@ -207,6 +210,11 @@ class CpuReduce final : public Reduce {
   }
 
  private:
+  // Variances read a short line again where its squares overflow, as it lies densely.
+  bool TakesLine(const ReduceShape& shape) const {
+    return LineStride(shape) != 0 && spec_.op != ReduceKind::kVar && spec_.op != ReduceKind::kStd;
+  }
+
   Spec spec_;
   DType in_;
 };

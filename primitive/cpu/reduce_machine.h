@@ -51,11 +51,14 @@ class ReduceMachine {
   using Total = typename R::Total;
   using Chunk = typename R::Chunk;
 
-  ReduceMachine(const R& reducer, DType in, const AxisSplit& shape, const void* x)
-      : r_(reducer), source_(in, reducer.Takes()), shape_(shape), x_(x) {}
+  // `stride`: how far the elements of the one line lie apart that there is then.
+  ReduceMachine(const R& reducer, DType in, const AxisSplit& shape, const void* x,
+                int64_t stride = 1)
+      : r_(reducer), source_(in, reducer.Takes(), stride), shape_(shape), x_(x) {}
 
   void Run() const {
-    if (shape_.inner == 1 && shape_.axis > 0 && shape_.axis <= kShortAxis) {
+    const bool is_short = shape_.axis > 0 && shape_.axis <= kShortAxis;
+    if (shape_.inner == 1 && is_short && source_.stride() == 1) {
       ShortRows();
     } else if (shape_.inner == 1) {
       Rows();

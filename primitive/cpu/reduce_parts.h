@@ -80,25 +80,45 @@ inline AxisSplit SplitOf(const ReduceShape& shape) {
   return split;
 }
 
-// Reads elements of any dtype as contiguous ones of another; uint8_t stands for truths.
+// How far the elements of a line lie apart that is reduced altogether; 0 of other tensors.
+inline int64_t LineStride(const ReduceShape& shape) {
+  int line = -1;  // its dim
+  for (int d = 0; d < shape.ndim; ++d) {
+    if (shape.sizes[d] == 1) continue;
+    if (line >= 0 || !shape.reduced[d] || shape.sizes[d] == 0) return 0;
+    line = d;
+  }
+  return line < 0 ? 0 : shape.strides[line];
+}
+
+// Reads elements of any dtype, which lie `stride` apart, as contiguous ones of another; uint8_t
+// stands for truths.
 class ChunkSource {
  public:
-  ChunkSource(DType dtype, DType to)
+  ChunkSource(DType dtype, DType to, int64_t stride = 1)
       : item_(static_cast<int64_t>(SizeOf(dtype))),
-        convert_(dtype == to ? nullptr : FindConvert(dtype, to)) {}
+        stride_(stride),
+        convert_(dtype == to && stride == 1 ? nullptr : FindConvert(dtype, to)) {}
 
   bool converts() const { return convert_ != nullptr; }
   int64_t item() const { return item_; }  // bytes of an element in memory
+  int64_t stride() const { return stride_; }
   // n elements from element `offset` on; n <= kChunk where it converts.
   const void* Load(const void* x, int64_t offset, int64_t n, void* buffer) const {
-    const char* p = static_cast<const char*>(x) + offset * item_;
+    const char* p = static_cast<const char*>(x) + offset * stride_ * item_;
     if (!convert_) return p;
+    if (stride_ != 1) {
+      ChunkBuffer gathered;
+      CopyStrided(static_cast<size_t>(item_), n, p, stride_, gathered.bytes, 1);
+      convert_(n, gathered.bytes, buffer);
+      return buffer;
+    }
     convert_(n, p, buffer);
     return buffer;
   }
 
  private:
-  int64_t item_;
+  int64_t item_, stride_;
   ConvertFunction convert_;
 };
 
