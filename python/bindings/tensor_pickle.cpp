@@ -104,6 +104,20 @@ Tensor CopyOfStorage(const Tensor& t, PyObject* memo) {
   return *std::move(copied);
 }
 
+// A copy of the elements, in memory that is shared as the original's is. Undefined: an exception is
+// set.
+Tensor CopyOfData(const Tensor& t, PyObject* memo) {
+  if (t.impl()->global_spec) {  // its memory is elsewhere
+    auto copied = functional::Clone(t.Detach());
+    if (!copied.ok()) return Raise(copied.status()), Tensor();
+    return *std::move(copied);
+  }
+  const Tensor bytes = CopyOfStorage(t, memo);
+  if (!bytes.defined()) return Tensor();
+  return Tensor(
+      MakeRef<TensorImpl>(bytes.storage(), t.shape(), t.strides(), t.offset(), t.dtype()));
+}
+
 Status CheckLeaf(const Tensor& t) {
   if (autograd::IsLeaf(t)) return OkStatus();
   return Error(ErrorKind::kRuntime,
@@ -121,24 +135,14 @@ PyObject* DeepCopy(PyObject* self, PyObject* memo) {
     }
     const Tensor& t = Unwrap(self);
     if (const Status s = CheckLeaf(t); !s.ok()) return Raise(s);
-    Tensor data;
-    if (t.impl()->global_spec) {  // its memory is elsewhere
-      auto copied = functional::Clone(t.Detach());
-      if (!copied.ok()) return Raise(copied.status());
-      data = *std::move(copied);
-    } else {
-      const Tensor bytes = CopyOfStorage(t, memo);
-      if (!bytes.defined()) return nullptr;
-      data = Tensor(
-          MakeRef<TensorImpl>(bytes.storage(), t.shape(), t.strides(), t.offset(), t.dtype()));
-    }
+    Tensor data = CopyOfData(t, memo);
+    if (!data.defined()) return nullptr;
     PyRef result(NewObject(Py_TYPE(self), std::move(data), IsGradLeaf(t)));
     if (!result || PyObject_SetItem(memo, key.get(), result.get()) < 0) return nullptr;
     if (const Tensor grad = autograd::Grad(t); grad.defined()) {
-      const PyRef from(Wrap(grad.Detach()));
-      const PyRef copied(from ? DeepCopy(from.get(), memo) : nullptr);
-      if (!copied) return nullptr;
-      const Status s = autograd::SetGrad(Unwrap(result.get()), Unwrap(copied.get()));
+      Tensor copied = CopyOfData(grad, memo);
+      if (!copied.defined()) return nullptr;
+      const Status s = autograd::SetGrad(Unwrap(result.get()), std::move(copied));
       if (!s.ok()) return Raise(s);
     }
     return CopyAttributes(self, result.get(), memo) ? result.Give() : nullptr;

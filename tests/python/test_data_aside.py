@@ -161,3 +161,16 @@ def test_stages_that_are_filled_one_after_another():
         step(y, weights, filled).backward()
         gradients.append([*y.grad.tolist(), *weights.grad.tolist()])
     np.testing.assert_allclose(gradients[1], gradients[0], rtol=1e-12)
+
+
+class Kind(flow.Tensor):
+    """Of a subclass the copies do not take the place of what has just died."""
+
+
+def test_a_deepcopy_keeps_the_gradients_of_parts_of_one_storage_apart():
+    flat = flow.zeros(9)
+    a, b = Kind(flat[:4]).requires_grad_(), Kind(flat[4:]).requires_grad_()
+    a.grad, b.grad = flow.full((4,), 1.0), flow.full((5,), 2.0)
+    x, y = copy.deepcopy([a, b])
+    assert x.grad.tolist() == [1] * 4 and y.grad.tolist() == [2] * 5
+    assert y.storage_offset() == 4 and x.data.data_ptr() + 16 == y.data.data_ptr()
