@@ -72,14 +72,12 @@ class AccumulateGrad final : public Node {
   // .grad is contiguous and no view, and must not share memory with a tensor that others hold: it
   // will be changed in place.
   static StatusOr<Tensor> Own(Tensor grad) {
-    const bool contiguous = grad.is_contiguous();
-    // create_graph: history is kept, nothing is changed in place.
-    if (contiguous && GradEnabled() && !Base(grad).defined()) return grad;
     const GlobalSpec* g = GlobalOf(grad);
     const Tensor& memory = g ? g->local : grad;  // undefined: this rank has no part of it
     const bool alone = !memory.defined() ||
                        (memory.storage()->use_count() == 1 && memory.storage()->owns_memory());
-    if (contiguous && alone && grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1) {
+    if (grad.is_contiguous() && alone && grad.impl()->use_count() <= 2 &&
+        grad.storage()->use_count() == 1) {
       return grad;
     }
     return CloneTensor(grad);

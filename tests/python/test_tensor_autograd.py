@@ -276,3 +276,18 @@ def test_detach_in_place():
     assert not x.detach_().requires_grad and flow.ones(1).detach_().item() == 1
     with pytest.raises(RuntimeError, match="a view cannot be detached in place"):
         (z * 1)[:1].detach_()
+
+
+@pytest.mark.parametrize("through", [lambda x: x + 0.0, lambda x: x.view(3), lambda x: x * 1])
+def test_a_gradient_that_was_given_is_not_changed_by_later_passes(through):
+    x, given = flow.ones(3, requires_grad=True), flow.ones(3)
+    through(x).backward(given, create_graph=True)
+    (x * 5).sum().backward()
+    assert given.tolist() == [1, 1, 1] and x.grad.tolist() == [6, 6, 6]
+
+
+def test_leaves_with_one_gradient_have_it_each_for_itself():
+    a, b = flow.ones(3, requires_grad=True), flow.ones(3, requires_grad=True)
+    (a + b).sum().backward(create_graph=True)
+    (a * 5).sum().backward()
+    assert a.grad.tolist() == [6, 6, 6] and b.grad.tolist() == [1, 1, 1]
