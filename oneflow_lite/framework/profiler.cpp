@@ -251,12 +251,16 @@ Status Profiler::Run(OpCall& call, const Next& next) {
   }
   if (options_.synchronize && device) (void)device->backend->Synchronize(static_cast<int>(gpu));
   End(index, !status.ok());
+  ProfileRecord work;
+  if (status.ok()) Describe(call, &work);  // the op's cost may run ops, which are records, too
   ProfileRecord& r = records_[index];
+  r.bytes = work.bytes;
+  r.flops = work.flops;
+  r.dtype = work.dtype;
   r.device = gpu;
   r.shapes = shapes;
   r.memory_begin = memory;
   r.memory_end = MemoryOn(gpu);
-  if (status.ok()) Describe(call, &r);
   if (device && open && device->pending.size() >= kHarvest) Resolve(*device, /*wait=*/false);
   return status;
 }

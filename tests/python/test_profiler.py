@@ -265,6 +265,23 @@ def test_rates_and_limits_follow_from_the_declared_cost():
         flow.profiler.profile(limit=3)
 
 
+def test_the_cost_of_an_op_may_run_ops():
+    @flow.register_op("profiled::cube")
+    class Cube:
+        def forward(x):
+            return x * x * x
+
+        def cost(x):
+            for _ in range(5000):  # so many records that those before move
+                flow.ones(1)
+            return 1e9, 2e9
+
+    with flow.profiler.profile() as p:
+        flow.ops.profiled.cube(flow.ones(4))
+    (event,) = [e for e in p.events() if e.name == "profiled::cube"]
+    assert (event.bytes, event.flops, event.dtype) == (1e9, 2e9, "float32")
+
+
 def test_the_table_may_be_cut():
     with flow.profiler.profile(limit=LIMIT) as p:
         for f in (flow.exp, flow.log, flow.sin, flow.cos):
