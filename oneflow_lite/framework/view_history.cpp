@@ -40,8 +40,15 @@ StatusOr<ViewInBase> RelativeView(const Tensor& view, const Tensor& base) {
                    "base first");
     }
   }
-  return ViewInBase{FrameOf(base), view.shape().dims(), view.strides(),
-                    view.offset() - base.offset()};
+  ViewInBase found{FrameOf(base), view.shape().dims(), view.strides(),
+                   view.offset() - base.offset()};
+  const int64_t end = found.offset + SpannedElements(found.shape, found.strides);
+  if (view.numel() > 0 && (found.offset < 0 || end > Shape(found.frame.shape).numel())) {
+    return Error(ErrorKind::kNotImplemented,
+                 "in-place change of a view by as_strided() of what lies outside of the tensor it "
+                 "was cut from cannot be recorded");
+  }
+  return found;
 }
 
 const OpExpr& AsStrided() {

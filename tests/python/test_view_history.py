@@ -140,3 +140,15 @@ def test_a_second_derivative_after_a_change_of_a_view_that_saved_its_output(name
         return y.slice_scatter(beside(y[rows]), 0, rows.start, rows.stop)
 
     np.testing.assert_allclose(derivatives(changed), derivatives(composed), rtol=1e-13)
+
+
+def test_a_view_of_what_lies_outside_of_its_tensor_is_not_changed_in_place():
+    cut = flow.zeros(4, 4)[2:, 2:].detach()
+    outside = cut.as_strided((2, 2), (4, 1), 0)
+    with pytest.raises(NotImplementedError, match="outside of the tensor it was cut from"):
+        outside.add_(flow.ones(2, 2, requires_grad=True))
+    inside = cut.as_strided((2, 2), (4, 1))
+    w = flow.ones(2, 2, requires_grad=True)
+    inside.add_(w)
+    (cut * 2).sum().backward()
+    assert w.grad.tolist() == [[2, 2], [2, 2]]
