@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import sys
+import threading
 import traceback
 from pathlib import Path
 
@@ -329,6 +330,27 @@ def messages_keep_their_order():
         for t in got:
             dist.recv(t, (rank() - 1) % size())
     np.testing.assert_array_equal([t[0].item() for t in got], np.arange(20))
+
+
+@case
+def a_batch_is_its_own_threads():
+    refused = []
+
+    def send_to_oneself():
+        try:
+            dist.send(full([2], 1.0), rank())
+        except ValueError as error:
+            refused.append(str(error))
+
+    with dist.batch():
+        got = empty(3)
+        dist.send(full([3], float(rank())), (rank() + 1) % size())
+        dist.recv(got, (rank() - 1) % size())
+        thread = threading.Thread(target=send_to_oneself)
+        thread.start()
+        thread.join()
+    assert "in batch() alone" in refused[0]
+    assert got[0].item() == (rank() - 1) % size()
 
 
 @case

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,12 @@ class _Batch:
         self.arriving: list[tuple[Tensor, Tensor]] = []
 
 
-_open: list[_Batch] = []
+_thread = threading.local()
+
+
+def _open_batch() -> _Batch | None:
+    """The batch that this thread is in."""
+    return getattr(_thread, "batch", None)
 
 
 @contextmanager
@@ -34,20 +40,20 @@ def batch(group: Group | None = None) -> Iterator[None]:
 
     So ranks that send to each other cannot wait for each other. Tensors received are there after
     the context. All messages are between members of ``group``. An exception leaves the context at
-    once, and nothing is sent.
+    once, and nothing is sent. It is this thread's: what others send meanwhile goes at once.
     """
-    if _open:
+    if _open_batch():
         raise RuntimeError("batch(): batches do not nest")
     here = _Batch(group_of("batch", group))
-    _open.append(here)
+    _thread.batch = here
     try:
         yield
     except BaseException:
-        _open.clear()
+        _thread.batch = None
         if here.communicator is not None:
             here.communicator.group_drop()
         raise
-    _open.clear()
+    _thread.batch = None
     if here.communicator is not None:
         here.communicator.group_end()
     for tensor, dense in here.arriving:
@@ -57,8 +63,8 @@ def batch(group: Group | None = None) -> Iterator[None]:
 def _channel(function: str, argument: str, tensor: Tensor, peer: int, group: Group | None) -> Any:
     """A communicator with the peer, and the peer's place in it."""
     kind = tensor.device.type
-    if _open:
-        here = _open[0]
+    here = _open_batch()
+    if here:
         place = here.group.place(function, argument, peer)
         if here.communicator is None:
             here.communicator = here.group.communicator(kind)
@@ -85,8 +91,8 @@ def send(tensor: Tensor, dst: int, group: Group | None = None) -> None:
     check_local("send", "tensor", tensor)
     dense = tensor.detach().contiguous()
     communicator, place = _channel("send", "dst", tensor, dst, group)
-    if _open:
-        _open[0].kept.append(dense)
+    if here := _open_batch():
+        here.kept.append(dense)
     communicator.send(dense, place)
 
 
@@ -97,11 +103,12 @@ def recv(tensor: Tensor, src: int, group: Group | None = None) -> None:
     target = tensor.detach()
     dense = target if target.is_contiguous() else target.clone().contiguous()
     communicator, place = _channel("recv", "src", tensor, src, group)
-    if _open:
-        _open[0].kept.append(dense)
+    here = _open_batch()
+    if here:
+        here.kept.append(dense)
     communicator.recv(dense, place)
     if dense is not target:
-        if _open:
-            _open[0].arriving.append((target, dense))
+        if here:
+            here.arriving.append((target, dense))
         else:
             target.copy_(dense)
