@@ -242,3 +242,27 @@ def test_gains():
     for wrong in (("conv4d",), ("leaky_relu", True), ("leaky_relu", "0.1"), ("leaky_relu", [0.1])):
         with pytest.raises(ValueError):
             gain(*wrong)
+
+
+def test_what_cannot_be_moved_stays_with_its_gradient():
+    layer = nn.Linear(2, 3)
+    layer.weight.grad, layer.bias.grad = flow.ones(3, 2), flow.ones(3)
+    with pytest.raises(flow.DTypeError, match="floating"):
+        layer.to(flow.int64)
+    assert layer.weight.grad.tolist() == [[1, 1]] * 3 and layer.bias.grad.tolist() == [1] * 3
+    assert layer.weight.dtype is flow.float32
+    grad = layer.to(flow.float64).weight.grad
+    assert grad.dtype is flow.float64 and grad.tolist() == [[1, 1]] * 3
+
+
+def test_a_module_that_contains_itself_is_an_error():
+    layer = nn.Linear(2, 2)
+    layer.inner = nn.Sequential(layer)
+    assert [name for name, _ in layer.named_modules()] == ["", "inner"]
+    with pytest.raises(RuntimeError, match="inner.0 is a Linear that contains itself"):
+        list(layer.named_modules(remove_duplicate=False))
+    with pytest.raises(RuntimeError, match="contains itself"):
+        layer.load_state_dict({})
+    shared = nn.Sequential(a := nn.ReLU(), a, nn.Sequential(a))
+    names = [name for name, _ in shared.named_modules(remove_duplicate=False)]
+    assert names == ["", "0", "1", "2", "2.0"]

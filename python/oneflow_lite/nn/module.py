@@ -190,17 +190,22 @@ class Module(Stateful):
         ``remove_duplicate`` a module comes once for each of its places.
         """
         seen = set() if memo is None else memo
-        waiting = [(prefix, self)]
+        waiting: list[tuple[str, Module, tuple[Module, ...]]] = [(prefix, self, ())]
         while waiting:
-            path, module = waiting.pop()
+            path, module, above = waiting.pop()
             if module in seen:
                 continue
             if remove_duplicate:
                 seen.add(module)
+            elif any(module is m for m in above):
+                raise RuntimeError(f"named_modules(): {path} is a {type(module).__name__} that "
+                                   "contains itself")  # fmt: skip
             yield path, module
             dot = path + "." if path else ""
-            below = [(dot + name, m) for name, m in module._modules.items() if m is not None]
-            waiting += reversed(below)
+            inside = () if remove_duplicate else (*above, module)
+            for name, below in reversed(module._modules.items()):
+                if below is not None:
+                    waiting.append((dot + name, below, inside))
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """All modules, this one first; one that is there twice comes once, or each time."""
@@ -349,13 +354,20 @@ class Module(Stateful):
                                       "it must be a floating dtype")  # fmt: skip
             return y
 
-        for tensor in (*self.parameters(), *self.buffers()):
-            grad = tensor.grad
-            tensor.grad = None
-            tensor.data = moved(tensor)
-            if grad is not None:
-                tensor.grad = moved(grad)
+        self._move_tensors(moved)
         return self
+
+    def _move_tensors(self, moved: Callable[[Tensor], Tensor]) -> None:
+        """Puts ``moved`` of each parameter, buffer and gradient in its place.
+
+        A tensor for which ``moved`` raises keeps its data and its gradient.
+        """
+        for tensor in (*self.parameters(), *self.buffers()):
+            data = moved(tensor)
+            grad = None if tensor.grad is None else moved(tensor.grad)
+            tensor.grad = None
+            tensor.data = data
+            tensor.grad = grad
 
     def to_global(
         self: _Self, placement: _ext.placement | None = None,
@@ -386,12 +398,7 @@ class Module(Stateful):
             whole = [_broadcast] * len(placement.shape)
             return x.to_global(placement, whole).to_global(placement, sbp)
 
-        for tensor in (*self.parameters(), *self.buffers()):
-            grad = tensor.grad
-            tensor.grad = None
-            tensor.data = moved(tensor)
-            if grad is not None:
-                tensor.grad = moved(grad)
+        self._move_tensors(moved)
         if placement is not None:
             self.forward = _PlacedForward(self, placement)
         return self
