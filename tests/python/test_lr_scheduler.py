@@ -466,3 +466,13 @@ def test_the_base_by_its_older_name():
 
     optimizer = optimizer_with()
     assert rates(optimizer, Warmup(optimizer), 4) == [[0.25], [0.5], [0.75], [1]]
+
+
+def test_a_state_that_was_taken_knows_nothing_of_groups_to_come():
+    optimizer = optimizer_with()
+    scheduler = S.StepLR(optimizer, 1)
+    state = scheduler.state_dict()
+    optimizer.add_param_group({"params": [flow.nn.Parameter(flow.ones(1))]})
+    optimizer.step()
+    scheduler.step()
+    assert len(state["base_lrs"]) == 1 and len(scheduler.state_dict()["base_lrs"]) == 2

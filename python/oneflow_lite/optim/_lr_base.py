@@ -147,8 +147,9 @@ class LRScheduler:
         """
         check_capture(self.optimizer)
         groups = self.optimizer.param_groups
-        for group in groups[len(self.base_lrs) :]:  # added since
-            self.base_lrs.append(_initial(group))
+        # A new list: that before may be part of a state that was taken.
+        added = map(_initial, groups[len(self.base_lrs) :])
+        self.base_lrs = [*self.base_lrs, *added]
         if epoch is not None or not self._factors():
             self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
             self._set(self.get_lr())
