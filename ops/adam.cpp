@@ -31,12 +31,12 @@ Status InferAdam(InferContext& c) {
     for (int i = 0; i < count; ++i) {
       const int input = kAlone + list * count + i;
       if (!c.has_input(input)) continue;
-      const std::string name = absl::StrCat(kNames[list], "[", i, "]");
+      const auto name = [&] { return absl::StrCat(kNames[list], "[", i, "]"); };
       const Shape& shape = list < 6 ? c.shape(kAlone + i) : Shape();
       if (c.shape(input) != shape) {
-        return ShapeMismatch(c.op(), name, c.shape(input), shape.ToString());
+        return ShapeMismatch(c.op(), name(), c.shape(input), shape.ToString());
       }
-      if (c.dtype(input) != want) return DTypeMismatch(c.op(), name, c.dtype(input), Name(want));
+      if (c.dtype(input) != want) return DTypeMismatch(c.op(), name(), c.dtype(input), Name(want));
     }
   }
   if (c.attr<int64_t>(7) < 1) {

@@ -145,13 +145,13 @@ Status InferRow(const Row& row, InferContext& c) {
     for (int i = 0; i < count; ++i) {
       const int input = kAlone + l * count + i;
       if (!c.has_input(input)) continue;
-      const std::string name = absl::StrCat(list.name, "[", i, "]");
+      const auto name = [&] { return absl::StrCat(list.name, "[", i, "]"); };
       const Shape& shape = numbers ? Shape() : c.shape(kAlone + i);
       if (c.shape(input) != shape) {
-        return ShapeMismatch(c.op(), name, c.shape(input), shape.ToString());
+        return ShapeMismatch(c.op(), name(), c.shape(input), shape.ToString());
       }
       const DType want = Wanted(list.of, first);
-      if (c.dtype(input) != want) return DTypeMismatch(c.op(), name, c.dtype(input), Name(want));
+      if (c.dtype(input) != want) return DTypeMismatch(c.op(), name(), c.dtype(input), Name(want));
     }
   }
   return OkStatus();

@@ -105,6 +105,7 @@ Tensor LaidOutLikeInputs(const OpCall& call, Tensor out) {
 Status AllocateOutputs(OpCall& call, Device device) {
   const OpDef& def = call.op.def();
   Specs inputs;
+  inputs.reserve(call.inputs.size());
   for (const Tensor& t : call.inputs) {
     if (t.defined())
       inputs.push_back({t.shape(), t.dtype(), t.device(), true});

@@ -291,6 +291,7 @@ bool ReadInts(const char* name, const ArgSchema& arg, const Items& items, Value*
 
 bool ReadTensors(const char* name, const ArgSchema& arg, const Items& items, Value* out) {
   TensorList list;
+  list.reserve(static_cast<size_t>(items.size()));
   for (Py_ssize_t i = 0; i < items.size(); ++i) {
     const PyRef item = items[i];
     if (!item) return RaiseChanged(name, arg.name.c_str());
@@ -354,6 +355,10 @@ bool IsLargeWork(absl::Span<const Value> args) {
   for (const Value& v : args) {
     if (const Tensor* t = std::get_if<Tensor>(&v)) {
       if (t->defined() && t->numel() >= kLargeWork) return true;
+    } else if (const TensorList* list = std::get_if<TensorList>(&v)) {
+      int64_t n = 0;
+      for (const Tensor& t : *list) n += t.defined() ? t.numel() : 0;
+      if (n >= kLargeWork) return true;
     } else if (const Dims* dims = std::get_if<Dims>(&v)) {
       double n = 1;
       for (int64_t d : *dims) n *= static_cast<double>(d);

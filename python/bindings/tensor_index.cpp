@@ -187,7 +187,7 @@ PyObject* Subscript(PyObject* self, PyObject* index) {
       if (PyErr_Occurred()) return nullptr;
       const Tensor list = PlacesOfList(Unwrap(self), index);
       if (!list.defined()) return CallIndexing("getitem", self, index, nullptr);
-      return WithoutLock([&] { return functional::IndexFirst(Unwrap(self), list); });
+      return WithoutLock([x = Unwrap(self), &list] { return functional::IndexFirst(x, list); });
     }
     Places places;
     if (!ReadIndex(index, &places)) return nullptr;

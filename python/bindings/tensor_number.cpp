@@ -156,7 +156,12 @@ PyObject* InPlacePower(PyObject* a, PyObject* b, PyObject* modulus) {
 template <StatusOr<Tensor> (*F)(const Tensor&), Named kName>
 PyObject* Unary(PyObject* self) {
   return Protect([&]() -> PyObject* {
-    StatusOr<Tensor> result = F(Unwrap(self));
+    const Tensor x = Unwrap(self);
+    StatusOr<Tensor> result = Tensor();
+    {
+      GilRelease unlocked(x.numel() >= kLargeWork);
+      result = F(x);
+    }
     if (!result.ok()) return Raise(Renamed(kName.name, result.status()));
     return Wrap(*std::move(result));
   });

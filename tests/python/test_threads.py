@@ -155,3 +155,31 @@ def test_the_number_of_threads_is_ours_to_set():
         assert_close(flow.softmax(x, 1), np_softmax(host(x), 1), "softmax")
     finally:
         flow.set_num_threads(before)
+
+
+def _turns_of_another_thread(call):
+    """How often another thread ran while `call` did."""
+    turns, running = 0, True
+
+    def count():
+        nonlocal turns
+        while running:
+            turns += 1
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    time.sleep(0.01)
+    before = turns
+    call()
+    found = turns - before
+    running = False
+    thread.join()
+    return found
+
+
+def test_calls_on_lists_and_operators_let_other_threads_run():
+    parts = [flow.ones(1 << 22) for _ in range(8)]
+    whole = flow.ones(1 << 25)
+    for call in (lambda: flow.cat(parts), lambda: -whole, lambda: abs(whole)):
+        assert max(_turns_of_another_thread(call) for _ in range(4)) > 3
