@@ -11,8 +11,9 @@ from conftest import assert_near
 
 # Whole packs of 16 bytes in every dtype, in some, in none; and both sides of where kernels change
 # hands: on CUDA 4 lanes to 16 packs a thread; 32 and 256 columns element by element; of others a
-# warp, a block, a cluster, and again element by element; of the norms' gradients element by element
-# up to 256 packs, then blocks and clusters of 2 to 16.
+# warp, a block, a block's shared memory of four sizes, that of a cluster of three sizes, and again
+# element by element; of the norms' gradients element by element up to 256 packs, then blocks and
+# clusters of 2 to 16.
 WIDTHS = (
     1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 100, 127, 128, 129, 192, 255, 256, 257,
     333, 384, 500, 511, 512, 513, 640, 768, 1000, 1023, 1024, 1025, 1280, 1536, 2000, 2048, 2049,
@@ -21,6 +22,9 @@ WIDTHS = (
     259, 263, 515, 519, 1031, 1033, 2055, 2057, 4103, 4105, 4611, 6911, 6913, 9217, 12297, 18433,
     32769, 61441, 65537, 98303, 98305,
     1001, 2047, 2051, 3001, 6653, 13823, 14337, 27647, 34555, 55291, 107467, 110587,
+    7681, 13373, 13379, 13439, 13443, 15367, 18239, 18247, 18307, 26879, 26887, 36607, 36617, 53501,
+    53509, 55943, 72967, 107007, 107013, 107523, 111877, 114311, 146437, 224261, 228611, 457733,
+    1919, 1923, 3839, 3847, 6047, 6053, 7679, 12091, 12103,
 )  # fmt: skip
 SOME = (1, 7, 32, 100, 257, 1000, 1024, 4096, 4097, 65536, 70001, 140000)
 MOST_ROWS = 4096

@@ -6,6 +6,7 @@
 
 #include "primitive/cuda/cross_entropy/cross_entropy.cuh"
 #include "primitive/cuda/norms/sums.cuh"
+#include "python/torch/invariant/own_staged.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -18,6 +19,7 @@ struct CrossEntropyLossRow {
   using C = ComputeType<T>;
   static constexpr int kPack = kPackSize<T>, kInputs = 1;
   static constexpr unsigned kOffers = RowOffers::kShifts;
+  static constexpr bool kWrites = false;
   using Statistics = CrossEntropyPartial<C>;
   using Merge = MergePartials;
 
@@ -130,6 +132,13 @@ struct CrossEntropyLossRow {
     return deviation;
   }
 };
+
+// 16384 x 4097 of float32: 65 us, by the registers of a block 74 us; x 8191 123 and 137 us, of
+// bfloat16 76 and 78 us. Fewer packs gain nothing: 6001 columns of bfloat16 68 and 53 us.
+template <class T, bool kSmooth>
+inline constexpr int64_t kStagedAbove<CrossEntropyLossRow<T, kSmooth>> = sizeof(ComputeType<T>) == 4
+                                                                             ? 960
+                                                                             : INT64_MAX;
 
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -13,18 +13,15 @@
 #include "python/torch/invariant/mask_rows.cuh"
 #include "python/torch/invariant/norm_gradient.cuh"
 #include "python/torch/invariant/own_columns.cuh"
+#include "python/torch/invariant/staged_norm.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
 
 // Of float32 these would spill: 16384 x 4097 takes 178 us then, 153 so.
 template <>
-inline constexpr int
-    kOwnThreads<NormHeldRow<true, DirectLoad<float>, ImageStore<float>, true>, false> = 384;
-// 16384 x 8191: 137 us, with 24 bytes of spills; 142 with three blocks.
-template <>
-inline constexpr int kOwnTopBlocks<CrossEntropyLossRow<float, false>> = 4;
-
+inline constexpr int kOwnThreads<NormHeldRow<true, DirectLoad<float>, ImageStore<float>, true>> =
+    384;
 template <class T>
 struct InvariantOf {
   using C = ComputeType<T>;
@@ -38,6 +35,7 @@ struct InvariantOf {
                                cudaStream_t stream) {
     const Load from{x, p.strides[0]};
     return LaunchOwnColumns(SoftmaxRow<kLog, Load, Image>{from, {y, p.cols}},
+                            SoftmaxRow<kLog, Load, Store, false>{from, {y, p.cols}},
                             SoftmaxRow<kLog, Load, Store>{from, {y, p.cols}}, p.rows, p.cols,
                             limits, stream);
   }
@@ -50,9 +48,9 @@ struct InvariantOf {
   static cudaError_t SoftmaxBackwardOf(const SoftmaxProblem& p, const T* y, const T* dy, T* dx,
                                        const Limits& limits, cudaStream_t stream) {
     const Load y_rows{y, p.strides[0]}, dy_rows{dy, p.strides[1]};
+    const SoftmaxBackwardRow<kLog, Load, Store> row{y_rows, dy_rows, {dx, p.cols}};
     return LaunchOwnColumns(SoftmaxBackwardRow<kLog, Load, Image>{y_rows, dy_rows, {dx, p.cols}},
-                            SoftmaxBackwardRow<kLog, Load, Store>{y_rows, dy_rows, {dx, p.cols}},
-                            p.rows, p.cols, limits, stream);
+                            row, row, p.rows, p.cols, limits, stream);
   }
   static cudaError_t SoftmaxBackward(const SoftmaxProblem& p, const void* y, const void* dy,
                                      void* dx, const Limits& limits, cudaStream_t stream) {
@@ -71,8 +69,8 @@ struct InvariantOf {
     const FormedMaskRow<T, uint64_t, false> by_columns{rows_of(uint64_t{})};
     // Of so many rows there is room for narrow ones alone, which have no other kernel.
     if (p.rows >> 31 != 0) return LaunchByColumns(by_columns, p.rows, p.cols, stream);
-    return LaunchOwnColumns(OwnMaskRow<T>{{rows_of(uint32_t{})}, {static_cast<T*>(y), p.cols}},
-                            by_columns, p.rows, p.cols, limits, stream);
+    const OwnMaskRow<T> own{{rows_of(uint32_t{})}, {static_cast<T*>(y), p.cols}};
+    return LaunchOwnColumns(own, StagedMaskRow<T>{own}, by_columns, p.rows, p.cols, limits, stream);
   }
   static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
                                        void* dx, const Limits& limits, cudaStream_t stream) {
@@ -81,8 +79,8 @@ struct InvariantOf {
                                        {static_cast<T*>(dx), p.cols}},
                                       static_cast<C>(p.scale),
                                       MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal));
-    return LaunchOwnColumns(OwnMaskBackwardRow<T>{row, {static_cast<T*>(dx), p.cols}}, row, p.rows,
-                            p.cols, limits, stream);
+    return LaunchOwnColumns(OwnMaskBackwardRow<T>{row, {static_cast<T*>(dx), p.cols}},
+                            StagedMaskBackwardRow<T>(row), row, p.rows, p.cols, limits, stream);
   }
 
   static CrossEntropyRows<T> RowsOf(const CrossEntropyProblem& p, const void* x,
@@ -96,7 +94,7 @@ struct InvariantOf {
     const auto launch = [&](auto smooth) {
       const CrossEntropyLossRow<T, decltype(smooth)::value> row{
           RowsOf(p, x, target), static_cast<C*>(loss), static_cast<C*>(stats)};
-      return LaunchOwnColumns(row, row, p.rows, p.classes, limits, stream);
+      return LaunchOwnColumns(row, row, row, p.rows, p.classes, limits, stream);
     };
     return p.smoothing != 0 ? launch(std::true_type{}) : launch(std::false_type{});
   }
@@ -133,9 +131,10 @@ struct InvariantOf {
     extras.share = static_cast<C>(1.0 / static_cast<double>(p.cols));
     const Load from{a.x, a.x_stride};
     T* const y = static_cast<T*>(pointers.y);
-    return LaunchOwnColumns(NormRow<kCentre, Load, Image>{{from, {y, p.cols}, extras}},
-                            NormRow<kCentre, Load, Store>{{from, {y, p.cols}, extras}}, p.rows,
-                            p.cols, limits, stream);
+    const NormTensors<Load, Image> tensors{from, {y, p.cols}, extras};
+    return LaunchOwnColumns(
+        NormRow<kCentre, Load, Image>{tensors}, StagedNormRow<T, kCentre>(tensors),
+        NormRow<kCentre, Load, Store>{{from, {y, p.cols}, extras}}, p.rows, p.cols, limits, stream);
   }
   static cudaError_t Norm(bool centre, const NormProblem& p, const NormForwardPointers& pointers,
                           const Limits& limits, cudaStream_t stream) {

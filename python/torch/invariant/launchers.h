@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The launchers of rows that are no whole packs of 16 bytes, by width and dtype alone
-// (own_columns.cuh, norm_teams.cuh, column_rows.cuh), compiled once per element type
-// (rows_<dtype>.cu).
+// (own_columns.cuh, own_staged.cuh, norm_teams.cuh, column_rows.cuh), compiled once per element
+// type (rows_<dtype>.cu).
 #pragma once
 
 #include "primitive/cuda/cross_entropy/launch.h"

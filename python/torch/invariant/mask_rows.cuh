@@ -121,5 +121,39 @@ struct OwnMaskBackwardRow : ScaleMaskBackwardRow<T> {
   }
 };
 
+// The same for own_staged.cuh.
+template <class T>
+struct StagedMaskRow : OwnMaskRow<T> {
+  using Base = OwnMaskRow<T>;
+  using typename Base::C, typename Base::Statistics, typename Base::Total;
+  template <int N>
+  using Raw = typename Base::template Raw<N>;
+
+  __device__ __forceinline__ StagedMaskRow At(int64_t row) const { return {Base::At(row)}; }
+  template <int N>
+  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
+                                      Statistics& s) const {
+    s.Add(Base::template Open<N>(raw, true, col, start));
+  }
+  template <int N>
+  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
+                                           const Total& total) const {
+    Pack<C, N> v = FilledPack<N>(MinusInfinity<C>());
+    if (col < total.visible) v = Base::template Open<N>(raw, true, col, total);
+#pragma unroll
+    for (C& e : v.v) e = ExpNonPositive(e - total.max) * total.gain;
+    this->store.template Store<N>(row, col, v);
+  }
+};
+template <class T>
+struct StagedMaskBackwardRow : ScaleMaskBackwardRow<T> {
+  using Base = ScaleMaskBackwardRow<T>;
+  __host__ __device__ explicit StagedMaskBackwardRow(const Base& row) : Base(row) {}
+  __device__ __forceinline__ StagedMaskBackwardRow At(int64_t row) const {
+    return StagedMaskBackwardRow(Base::At(row));
+  }
+  using Base::Frame;
+};
+
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -4,13 +4,13 @@
 // and dbias on the batch, but not on the device. A number of teams, blocks or clusters of blocks,
 // that follows from the width visits rows in turn. Rows come to shared memory as they lie; packs
 // are counted from the row's own first column on, so a thread has the same columns in all rows and
-// adds up their dweight and dbias in registers. dx leaves through shared memory (own_columns.cuh).
+// adds up their dweight and dbias in registers. dx leaves through shared memory (own_image.cuh).
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/math.cuh"
-#include "python/torch/invariant/own_columns.cuh"
+#include "python/torch/invariant/own_image.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
