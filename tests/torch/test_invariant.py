@@ -223,6 +223,29 @@ def test_values_are_those_of_the_default(cols, dtype, device):
                 assert_near(ours, other, dtype, scale=1 + other.abs().max().item(), units=16)
 
 
+@pytest.mark.parametrize("in_place", (False, True))
+@pytest.mark.parametrize("smoothing", (0.0, 0.1))
+def test_losses_are_those_of_the_default(in_place, smoothing, dtype, device):
+    for cols in (33, 300, 1001, 2047, 4097, 8191, 20011, 50257) if device == "cuda" else (33, 1001):
+        x, dy = torch.randn(20, cols, device=device).to(dtype), torch.randn(20, device=device)
+        target = torch.randint(0, cols, (20,), device=device)
+        target[3] = -100
+        found = []
+        for invariant in (True, False):
+            leaf = x.clone().requires_grad_()
+            loss = rows.cross_entropy(
+                leaf * 1,
+                target,
+                reduction="none",
+                label_smoothing=smoothing,
+                inplace_backward=in_place,
+                invariant=invariant,
+            )
+            found.append((loss.detach(), torch.autograd.grad(loss, leaf, dy.to(dtype))[0]))
+        for ours, other in zip(*found, strict=True):
+            assert_near(ours, other, dtype, scale=1 + other.abs().max().item(), units=16)
+
+
 def test_another_dim(dtype, device):
     x = torch.randn(3, 70, 5, device=device).to(dtype)
     turned = rows.softmax(x.transpose(1, 2).contiguous(), invariant=True).transpose(1, 2)

@@ -8,6 +8,7 @@
 #include "primitive/cuda/scale_mask/scale_mask_softmax.cuh"
 #include "primitive/cuda/softmax/softmax.cuh"
 #include "python/torch/invariant/column_rows.cuh"
+#include "python/torch/invariant/cross_entropy_in_place.cuh"
 #include "python/torch/invariant/cross_entropy_loss.cuh"
 #include "python/torch/invariant/launchers.h"
 #include "python/torch/invariant/mask_rows.cuh"
@@ -99,13 +100,18 @@ struct InvariantOf {
     return p.smoothing != 0 ? launch(std::true_type{}) : launch(std::false_type{});
   }
   static cudaError_t LossInPlace(const CrossEntropyProblem& p, void* x, const int64_t* target,
-                                 const void* scale, void* loss, cudaStream_t stream) {
+                                 const void* scale, void* loss, const Limits& limits,
+                                 cudaStream_t stream) {
     const auto rows = RowsOf(p, x, target);
+    T* const dx = static_cast<T*>(x);
+    const C* const factor = static_cast<const C*>(scale);
+    C* const losses = static_cast<C*>(loss);
     const auto launch = [&](auto smooth) {
-      return LaunchByColumns(
-          CrossEntropyInPlaceRow<T, decltype(smooth)::value>(
-              rows, static_cast<T*>(x), static_cast<const C*>(scale), static_cast<C*>(loss)),
-          p.rows, p.classes, stream);
+      constexpr bool kSmooth = decltype(smooth)::value;
+      const OwnInPlaceRow<T, kSmooth> own{{rows, losses, nullptr}, factor, {dx, p.row_stride}};
+      const CrossEntropyInPlaceRow<T, kSmooth> row(rows, dx, factor, losses);
+      return LaunchOwnColumns(own, StagedInPlaceRow<T, kSmooth>(row, rows), row, p.rows, p.classes,
+                              limits, stream);
     };
     return p.smoothing != 0 ? launch(std::true_type{}) : launch(std::false_type{});
   }

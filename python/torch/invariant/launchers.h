@@ -26,7 +26,7 @@ struct InvariantLaunchers {
   cudaError_t (*loss)(const CrossEntropyProblem&, const void* x, const int64_t* target, void* loss,
                       void* stats, const DeviceLimits&, cudaStream_t);
   cudaError_t (*loss_in_place)(const CrossEntropyProblem&, void* x, const int64_t* target,
-                               const void* scale, void* loss, cudaStream_t);
+                               const void* scale, void* loss, const DeviceLimits&, cudaStream_t);
   cudaError_t (*norm)(bool centre, const NormProblem&, const NormForwardPointers&,
                       const DeviceLimits&, cudaStream_t);
   size_t (*norm_backward_bytes)(bool centre, const NormProblem&, const DeviceLimits&);

@@ -116,7 +116,8 @@ class ColumnCrossEntropyInPlace final : public Base<CrossEntropyInPlace> {
   Status Launch(Stream& stream, const CrossEntropyShape& shape, void* x, const int64_t* target,
                 const void* scale, void* loss, void*) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.loss_in_place(ProblemOf(shape), x, target, scale, loss, s);
+      return launchers_.loss_in_place(ProblemOf(shape), x, target, scale, loss,
+                                      cuda::LimitsOf(stream), s);
     });
   }
 };
