@@ -9,8 +9,8 @@ namespace {
 
 // Where the elements of a part draw: `places` is the place of its first element in the whole, and
 // the whole's strides.
-void SetPlaces(const Shape& shape, const Dims& places, DropoutNumbers* numbers) {
-  if (places.empty()) return;
+Status SetPlaces(const char* op, const Shape& shape, const Dims& places, DropoutNumbers* numbers) {
+  if (places.empty()) return OkStatus();
   numbers->start = places[0];
   struct Axis {
     int64_t size, step;
@@ -26,16 +26,20 @@ void SetPlaces(const Shape& shape, const Dims& places, DropoutNumbers* numbers) 
     }
   }
   const size_t n = axes.size();
-  if (n == 0 || (n == 1 && axes[0].step == 1)) return;
+  if (n == 0 || (n == 1 && axes[0].step == 1)) return OkStatus();
   const bool dense = axes[n - 1].step == 1;
   numbers->run = dense ? axes[n - 1].size : 1;
   const size_t outer = dense ? n - 1 : n;  // at most two: each dim of a grid cuts one
-  OFL_CHECK(outer <= 2);
+  if (outer > 2) {
+    return BadValue(op, "places", ToString(places),
+                    "those of a part that is cut along two dims at most");
+  }
   if (outer > 0) {
     numbers->middle = axes[outer - 1].size;
     numbers->middle_step = axes[outer - 1].step;
   }
   if (outer > 1) numbers->outer_step = axes[0].step;
+  return OkStatus();
 }
 
 class DropoutKernel final : public PrimitiveKernel<Dropout> {
@@ -51,7 +55,7 @@ class DropoutKernel final : public PrimitiveKernel<Dropout> {
                            .kept = c.attr<double>(2),
                            .dropped = c.attr<double>(3),
                            .inner = c.attr<int64_t>(4)};
-    SetPlaces(c.output(0).shape(), c.attr<Dims>(7), &numbers);
+    OFL_RETURN_IF_ERROR(SetPlaces("dropout", c.output(0).shape(), c.attr<Dims>(7), &numbers));
     return primitive_->Launch(c.stream(), c.output(0).numel(), state, numbers, c.input(0).data(),
                               c.output(0).data(), static_cast<uint64_t*>(c.output(1).data()));
   }
@@ -63,7 +67,8 @@ class DropoutBackwardKernel final : public PrimitiveKernel<Dropout> {
   Status Launch(KernelContext& c) const override {
     DropoutNumbers numbers{
         .p = c.attr<double>(0), .scale = c.attr<double>(1), .inner = c.attr<int64_t>(2)};
-    SetPlaces(c.output(0).shape(), c.attr<Dims>(3), &numbers);
+    OFL_RETURN_IF_ERROR(
+        SetPlaces("dropout_backward", c.output(0).shape(), c.attr<Dims>(3), &numbers));
     return primitive_->LaunchBackward(c.stream(), c.output(0).numel(), numbers, c.input(0).data(),
                                       static_cast<const uint64_t*>(c.input(1).data()),
                                       c.output(0).data());

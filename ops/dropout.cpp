@@ -15,12 +15,13 @@ Status CheckFloat(const InferContext& c, const char* argument) {
   if (IsFloating(c.dtype(0))) return OkStatus();
   return UnsupportedDType(c.op(), argument, c.dtype(0), kFloatingDTypes);
 }
+constexpr int64_t kMostInner = int64_t{1} << 40;
 Status CheckNumbers(const InferContext& c, double p, int64_t inner) {
   if (!(p >= 0 && p <= 1)) {
     return Error(ErrorKind::kValue, c.op(), "(): p is ", p, ", but it must be in [0, 1]");
   }
-  if (inner >= 1) return OkStatus();
-  return BadValue(c.op(), "inner", absl::StrCat(inner), "positive");
+  if (inner >= 1 && inner <= kMostInner) return OkStatus();
+  return BadValue(c.op(), "inner", absl::StrCat(inner), "from 1 to 2^40");
 }
 
 Cost CostOf(const InferContext& c, absl::Span<const TensorSpec>) {

@@ -210,6 +210,17 @@ def test_dropout(dtype, device):
     assert F.dropout(z, 0.5, inplace=True) is z and (host(z) == 0).any()
 
 
+def test_dropout_refuses_what_no_part_is():
+    x = flow.ones(2, 2, 2)
+    given = dict(p=0.5, scale=2.0, seed=1, offset=0)
+    with pytest.raises(ValueError, match=r"dropout\(\): inner is 4611686018427387904"):
+        flow.ops.dropout(x, **given, inner=2**62)
+    with pytest.raises(ValueError, match=r"dropout\(\): places is \[0, 1000, 100, 10\]"):
+        flow.ops.dropout(x, **given, places=[0, 1000, 100, 10])
+    whole = flow.ops.dropout(x, **given, inner=2**40)[0]
+    assert len(set(whole.flatten().tolist())) == 1
+
+
 def test_dropout_is_the_same_on_every_device(device):
     masks = []
     for where in ("cpu", device):
