@@ -146,9 +146,13 @@ std::string Communicator::DescribeOthers() const {
   const std::vector<std::string> others = AskWhatTheyDo(ranks_);
   // Who hears of a failure meanwhile answers no more.
   if (const std::string failure = ReportedFailure(); !failure.empty()) return "; " + failure;
+  const std::vector<int> left = LeftRanks();
   for (size_t i = 0; i < ranks_.size(); ++i) {
+    const bool ended = std::find(left.begin(), left.end(), ranks_[i]) != left.end();
     absl::StrAppend(&text, "; rank ", ranks_[i], " ",
-                    others[i].empty() ? "does not answer" : others[i]);
+                    !others[i].empty() ? others[i]
+                    : ended            ? "has ended"
+                                       : "does not answer");
   }
   return text;
 }
@@ -253,7 +257,7 @@ Status Communicator::Run(Stream& stream, const Call& call, F&& engine) {
   OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
-  if (in_group_) {
+  if (InGroup()) {
     return Error(ErrorKind::kRuntime, call.op, "(): only send and recv may stand in a group");
   }
   op_ = call.op;

@@ -20,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -92,7 +93,8 @@ class OFL_API Communicator {
   Status Recv(Stream& stream, void* out, int64_t count, DType dtype, int from);
   // Between these, Send and Recv (nothing else) are noted; GroupEnd lets them go at once, so that
   // opposing sends cannot wait for each other. All go on one stream. Those between the same two
-  // members arrive in the order in which they were noted. Groups do not nest.
+  // members arrive in the order in which they were noted. Groups do not nest. A group is that of
+  // the thread that began it: what others call meanwhile goes at once.
   Status GroupBegin();
   Status GroupEnd();
   // In place of GroupEnd: what was noted is forgotten, and nothing is sent.
@@ -176,6 +178,8 @@ class OFL_API Communicator {
   std::string Members() const;
   std::string KeyInStore() const;
 
+  bool InGroup() const { return group_of_ == std::this_thread::get_id(); }
+
   const DeviceType device_type_;
   const std::vector<int> ranks_;
   const int rank_;
@@ -189,7 +193,7 @@ class OFL_API Communicator {
   std::mutex late_mutex_;
   Status late_;                     // what GiveUp has told, on a thread of its own
   std::atomic<bool> given_{false};  // whether a call has failed with it
-  bool in_group_ = false;
+  std::thread::id group_of_;        // the thread whose group is open; none: there is none
   Stream* group_stream_ = nullptr;
   std::vector<Transfer> group_;
 };

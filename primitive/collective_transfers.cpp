@@ -39,10 +39,10 @@ Status Communicator::Note(Stream& stream, Transfer transfer) {
   OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
-  if (transfer.peer == rank_ && !in_group_) {
+  if (transfer.peer == rank_ && !InGroup()) {
     return Error(ErrorKind::kValue, op, "(): to and from oneself only in a group");
   }
-  if (in_group_) {
+  if (InGroup()) {
     if (group_stream_ && group_stream_ != &stream) {
       return Error(ErrorKind::kValue, op, "(): all of a group must be on one stream");
     }
@@ -57,8 +57,12 @@ Status Communicator::GroupBegin() {
   OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
-  if (in_group_) return Error(ErrorKind::kRuntime, "group_begin(): groups do not nest");
-  in_group_ = true;
+  if (InGroup()) return Error(ErrorKind::kRuntime, "group_begin(): groups do not nest");
+  if (group_of_ != std::thread::id()) {
+    return Error(ErrorKind::kRuntime,
+                 "group_begin(): another thread's group of these members is open");
+  }
+  group_of_ = std::this_thread::get_id();
   group_stream_ = nullptr;
   group_.clear();
   return OkStatus();
@@ -68,8 +72,8 @@ Status Communicator::GroupEnd() {
   OFL_RETURN_IF_ERROR(CheckProcess());
   std::lock_guard lock(mutex_);
   OFL_RETURN_IF_ERROR(Failure());
-  if (!in_group_) return Error(ErrorKind::kRuntime, "group_end(): there was no group_begin()");
-  in_group_ = false;
+  if (!InGroup()) return Error(ErrorKind::kRuntime, "group_end(): there was no group_begin()");
+  group_of_ = {};
   std::vector<Transfer> group;
   group.swap(group_);
   if (group.empty()) return OkStatus();
@@ -79,7 +83,8 @@ Status Communicator::GroupEnd() {
 
 void Communicator::GroupDrop() {
   std::lock_guard lock(mutex_);
-  in_group_ = false;
+  if (!InGroup()) return;
+  group_of_ = {};
   group_.clear();
 }
 

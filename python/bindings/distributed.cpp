@@ -218,7 +218,7 @@ void AddDistributed(py::module_& m) {
       .def("broadcast", &Broadcast)
       .def("send", &Send)
       .def("recv", &Recv)
-      .def("group_begin", [](Communicator& c) { ThrowIfError(c.GroupBegin()); })
+      .def("group_begin", [](Communicator& c) { Unlocked([&] { return c.GroupBegin(); }); })
       .def("group_drop",
            [](Communicator& c) { Unlocked([&] { return c.GroupDrop(), OkStatus(); }); })
       .def("group_end", [](Communicator& c) { Unlocked([&] { return c.GroupEnd(); }); })

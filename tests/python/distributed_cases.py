@@ -354,6 +354,28 @@ def a_batch_is_its_own_threads():
 
 
 @case
+def what_other_threads_send_goes_at_once():
+    if rank() > 1:
+        return
+    other, got, mine = 1 - rank(), empty(2), empty(3)
+
+    def talk():
+        if rank() == 0:
+            dist.send(full([2], 7.0), other)
+        else:
+            dist.recv(got, other)
+
+    with dist.batch():
+        dist.send(full([3], float(rank())), other)
+        dist.recv(mine, other)
+        thread = threading.Thread(target=talk)
+        thread.start()
+        thread.join()
+        assert rank() == 0 or got.tolist() == [7, 7]
+    assert mine[0].item() == other
+
+
+@case
 def an_exception_in_a_batch_drops_it():
     for _ in range(2):
         try:
