@@ -294,6 +294,7 @@ StatusOr<Tensor> RootGradient(const char* function, const Tensor& output,
     if (g.device() != output.device()) {
       return DeviceMismatch(function, "the gradient", g.device(), "the output", output.device());
     }
+    OFL_RETURN_IF_ERROR(CheckOnePlacement(function, g, output));
     return g;
   }
   if (output.numel() != 1) {

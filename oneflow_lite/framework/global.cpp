@@ -187,6 +187,18 @@ Tensor MakeGlobal(const Shape& shape, DType dtype, GlobalSpec spec) {
   return Tensor(std::move(impl));
 }
 
+std::string PlaceOf(const Tensor& t) {
+  const GlobalSpec* g = GlobalOf(t);
+  return g ? "on " + g->placement->ToString() : "a local tensor";
+}
+
+Status CheckOnePlacement(absl::string_view op, const Tensor& grad, const Tensor& t) {
+  const GlobalSpec *g = GlobalOf(grad), *of = GlobalOf(t);
+  if (g == of || (g && of && g->placement == of->placement)) return OkStatus();
+  return Error(ErrorKind::kRuntime, op, "(): the gradient is ", PlaceOf(grad), ", but the tensor ",
+               PlaceOf(t), "; local and global tensors do not mix");
+}
+
 StatusOr<Tensor> Box(const Tensor& t, PlacementRef placement, const NdSbp& sbp) {
   const GlobalSpec* g = GlobalOf(t);
   OFL_CHECK(g != nullptr);

@@ -32,6 +32,11 @@ inline const GlobalSpec* GlobalOf(const Tensor& t) {
   return t.defined() ? t.impl()->global_spec.get() : nullptr;
 }
 
+// "a local tensor", or "on" its placement.
+OFL_API std::string PlaceOf(const Tensor& t);
+// RuntimeError where a gradient of t is not as local as t, or on another placement.
+OFL_API Status CheckOnePlacement(absl::string_view op, const Tensor& grad, const Tensor& t);
+
 // RuntimeError for a view whose elements had to move, and are others by now: for what may not talk
 // to other ranks. Ops cut it anew.
 OFL_API Status CheckFresh(absl::string_view op, const Tensor& t);

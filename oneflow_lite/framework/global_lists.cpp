@@ -67,7 +67,7 @@ class ListCall {
       }
       if (!g || !anchor || g->placement != anchor->placement) {
         return Error(ErrorKind::kRuntime, def_.name, "(): ", def_.lists[l].name, "[", k, "] is ",
-                     Place(t), ", but ", def_.lists[0].name, "[", k, "] ", Place(first),
+                     PlaceOf(t), ", but ", def_.lists[0].name, "[", k, "] ", PlaceOf(first),
                      "; make it global with to_global()");
       }
       const NdSbp whole(want.size(), Sbp::Broadcast());
@@ -78,11 +78,6 @@ class ListCall {
       if (!moved.IsSame(t)) aside_.push_back({&t, moved});
     }
     return OkStatus();
-  }
-
-  static std::string Place(const Tensor& t) {
-    const GlobalSpec* g = GlobalOf(t);
-    return g ? "on " + g->placement->ToString() : "a local tensor";
   }
 
   // Over the places of which this process has a shard.

@@ -34,6 +34,7 @@ class AccumulateGrad final : public Node {
   StatusOr<TensorList> Backward(absl::Span<const Tensor> grads) override {
     Tensor grad = grads[0];
     if (!grad.defined() || !RequiresGrad(leaf_)) return TensorList{};  // it may be frozen since
+    OFL_RETURN_IF_ERROR(CheckOnePlacement("backward", grad, leaf_));
     AutogradMeta& meta = MetaOf(leaf_);
     std::lock_guard lock(grads_mutex);
     if (const Tensor sum = ReadSlot(meta.grad); sum.defined()) {
@@ -187,6 +188,7 @@ Status SetGrad(const Tensor& t, Tensor grad) {
     if (grad.device() != t.device()) {
       return DeviceMismatch("grad", "the gradient", grad.device(), "the tensor", t.device());
     }
+    OFL_RETURN_IF_ERROR(CheckOnePlacement("grad", grad, t));
   }
   AutogradMeta& meta = MetaOf(t);
   ReplaceSlot(meta.retained ? meta.retained.get() : &meta.grad, std::move(grad));

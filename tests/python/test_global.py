@@ -453,3 +453,28 @@ def plans(rank):
 
 def test_the_signature_is_chosen_by_bytes(ranks):
     ranks.run(plans)
+
+
+@pytest.fixture
+def one_rank():
+    return flow.placement("cpu", ranks=[0])
+
+
+def test_gradients_lie_where_their_tensors_do(one_rank):
+    """In one process: nothing is sent."""
+    far = flow.ones(3, placement=one_rank, sbp=flow.sbp.split(0))
+    near = flow.ones(3, requires_grad=True)
+    match = r"the gradient is on placement.*but the tensor a local tensor; local and global"
+    with pytest.raises(RuntimeError, match=match):
+        near.grad = far
+    with pytest.raises(RuntimeError, match=match):
+        (near * 2).backward(far)
+    near.register_hook(lambda grad: far)
+    with pytest.raises(RuntimeError, match=match):
+        (near * 2).sum().backward()
+    assert near.grad is None
+    far.requires_grad_()
+    with pytest.raises(RuntimeError, match="the gradient is a local tensor, but the tensor on"):
+        far.grad = flow.ones(3)
+    far.grad = flow.ones(3, placement=one_rank, sbp=flow.sbp.broadcast)
+    assert far.grad.numpy().tolist() == [1, 1, 1]
