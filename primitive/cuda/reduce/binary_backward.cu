@@ -141,9 +141,10 @@ cudaError_t LaunchMap(const BinaryBackwardRun& run, const DeviceLimits& limits,
                    P::kThreads, 0, stream, p, dy, a, b, da, out);
   }
   if (error != cudaSuccess || parts * each == 1) return error;
+  const int lanes_log2 = Log2From(P::kThreads, 31) - Log2From(Min(parts, P::kMergeWays), 31);
   return LaunchAs({1, false, limits.clusters}, MergePartsKernel<T>,
-                  CeilDiv(run.axis, P::kMergeColumns), P::kThreads, 0, stream, parts, run.axis,
-                  each, static_cast<const C*>(workspace), db);
+                  CeilDiv(run.axis, int64_t{1} << lanes_log2), P::kThreads, 0, stream, parts,
+                  run.axis, each, lanes_log2, static_cast<const C*>(workspace), db);
 }
 
 template <class F, class T>

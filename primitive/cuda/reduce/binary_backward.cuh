@@ -23,14 +23,14 @@ namespace cuda {
 
 struct MapSumPolicy {
   static constexpr int kThreads = 256;
-  static constexpr int kPlaces = 2;        // packs of dy and of a under way in a thread,
-  static constexpr int kOnePlaces = 4;     // and elements of 16 bits
-  static constexpr int kResident = 4;      // blocks of a multiprocessor, for which there are parts
-  static constexpr int kShortRun = 32;     // elements of one b that are spread over columns
-  static constexpr int kFewUnits = 128;    // packs of a b that lanes of a warp take,
-  static constexpr int kManyRows = 32;     // or any number where so many b of a multiprocessor
-                                           // are there
-  static constexpr int kMergeColumns = 8;  // of a block that adds up parts
+  static constexpr int kPlaces = 2;      // packs of dy and of a under way in a thread,
+  static constexpr int kOnePlaces = 4;   // and elements of 16 bits
+  static constexpr int kResident = 4;    // blocks of a multiprocessor, for which there are parts
+  static constexpr int kShortRun = 32;   // elements of one b that are spread over columns
+  static constexpr int kFewUnits = 128;  // packs of a b that lanes of a warp take,
+  static constexpr int kManyRows = 32;   // or any number where so many b of a multiprocessor
+                                         // are there
+  static constexpr int kMergeWays = 32;  // threads that add up the parts of a result, at most
 };
 
 // Sums of parts, [part][column] with `run` columns of a result; or of one part the results.
@@ -200,24 +200,25 @@ __global__ void __launch_bounds__(MapSumPolicy::kThreads, MapSumPolicy::kResiden
   if (rank == 0 && row < p.axis) out.Store(part, row, sum);
 }
 
-// y[i]: the sum of its `run` columns of all parts.
+// y[i]: the sum of its `run` columns of all parts. A block has `lanes` results, and each so many
+// threads as are left.
 template <class T>
 __global__ void __launch_bounds__(MapSumPolicy::kThreads)
-    MergePartsKernel(int64_t parts, int64_t axis, int64_t run, const ComputeType<T>* partial,
-                     T* y) {
+    MergePartsKernel(int64_t parts, int64_t axis, int64_t run, int lanes_log2,
+                     const ComputeType<T>* partial, T* y) {
   using C = ComputeType<T>;
-  constexpr int kThreads = MapSumPolicy::kThreads, kColumns = MapSumPolicy::kMergeColumns;
-  constexpr int kWays = kThreads / kColumns;
+  constexpr int kThreads = MapSumPolicy::kThreads;
   __shared__ CompensatedSum<C> slots[kThreads];
-  const int lane = threadIdx.x % kColumns, way = threadIdx.x / kColumns;
-  const int64_t i = int64_t{blockIdx.x} * kColumns + lane;
+  const int lanes = 1 << lanes_log2, ways = kThreads >> lanes_log2;
+  const int lane = threadIdx.x & (lanes - 1), way = threadIdx.x >> lanes_log2;
+  const int64_t i = int64_t{blockIdx.x} * lanes + lane;
   CompensatedSum<C> sum;
   WaitForPreviousKernel();
   if (i < axis) {
 #pragma unroll 1
     for (int64_t k = 0; k < run; ++k) {
 #pragma unroll 4
-      for (int64_t part = way; part < parts; part += kWays) {
+      for (int64_t part = way; part < parts; part += ways) {
         sum.Add(partial[(part * axis + i) * run + k]);
       }
     }
@@ -225,8 +226,8 @@ __global__ void __launch_bounds__(MapSumPolicy::kThreads)
   slots[threadIdx.x] = sum;
   __syncthreads();
   if (way != 0 || i >= axis) return;
-  for (int w = 1; w < kWays && w < parts; ++w) {
-    sum = MergeCompensated{}(sum, slots[w * kColumns + lane]);
+  for (int w = 1; w < ways && w < parts; ++w) {
+    sum = MergeCompensated{}(sum, slots[w * lanes + lane]);
   }
   y[i] = ConvertTo<T>(sum.Get());
 }
