@@ -228,13 +228,17 @@ StatusOr<Tensor> Cross(const Tensor& given_a, const Tensor& given_b, int64_t dim
     OFL_ASSIGN_OR_RETURN(const Tensor front, Narrow(x, dim, 0, by));
     return Cat({{back, front}}, dim);
   };
+  const DType dtype = PromoteTypes(a.dtype(), b.dtype());
+  OFL_ASSIGN_OR_RETURN(a, Cast(a, ComputeType(dtype)));
+  OFL_ASSIGN_OR_RETURN(b, Cast(b, ComputeType(dtype)));
   OFL_ASSIGN_OR_RETURN(const Tensor a1, turned(a, 1));
   OFL_ASSIGN_OR_RETURN(const Tensor a2, turned(a, 2));
   OFL_ASSIGN_OR_RETURN(const Tensor b1, turned(b, 1));
   OFL_ASSIGN_OR_RETURN(const Tensor b2, turned(b, 2));
   OFL_ASSIGN_OR_RETURN(const Tensor plus, Mul(a1, b2));
   OFL_ASSIGN_OR_RETURN(const Tensor minus, Mul(a2, b1));
-  return Sub(plus, minus);
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Sub(plus, minus));
+  return Cast(y, dtype);
 }
 
 StatusOr<Tensor> VecDot(const Tensor& given_a, const Tensor& given_b, int64_t dim) {

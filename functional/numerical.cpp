@@ -46,12 +46,21 @@ StatusOr<Tensor> WidthsOf(const char* name, const Tensor& x, const Tensor& y, in
 StatusOr<Tensor> Areas(const char* name, const Tensor& y, const Tensor& x, double dx,
                        int64_t axis) {
   const int64_t size = y.shape()[static_cast<int>(axis)];
-  OFL_ASSIGN_OR_RETURN(const Tensor later, Narrow(y, axis, 1, size - 1));
-  OFL_ASSIGN_OR_RETURN(const Tensor earlier, Narrow(y, axis, 0, size - 1));
+  OFL_ASSIGN_OR_RETURN(const Tensor wide, Cast(y, ComputeType(y.dtype())));
+  OFL_ASSIGN_OR_RETURN(const Tensor later, Narrow(wide, axis, 1, size - 1));
+  OFL_ASSIGN_OR_RETURN(const Tensor earlier, Narrow(wide, axis, 0, size - 1));
   OFL_ASSIGN_OR_RETURN(const Tensor heights, Add(later, earlier));
   if (!x.defined()) return Mul(heights, Scalar(dx));
-  OFL_ASSIGN_OR_RETURN(const Tensor widths, WidthsOf(name, x, y, axis));
+  OFL_ASSIGN_OR_RETURN(const Tensor places, Cast(x, ComputeType(x.dtype())));
+  OFL_ASSIGN_OR_RETURN(const Tensor widths, WidthsOf(name, places, y, axis));
   return Mul(heights, widths);
+}
+
+// Half of sums of such areas, in the dtype of y and x; of integers as it is.
+StatusOr<Tensor> HalfOf(const Tensor& sums, const Tensor& y, const Tensor& x) {
+  OFL_ASSIGN_OR_RETURN(const Tensor half, Div(sums, Scalar(2.0)));
+  const DType dtype = x.defined() ? PromoteTypes(y.dtype(), x.dtype()) : y.dtype();
+  return IsFloating(dtype) ? Cast(half, dtype) : half;
 }
 
 StatusOr<int64_t> AxisOf(const char* name, const Tensor& y, int64_t dim) {
@@ -68,7 +77,7 @@ StatusOr<Tensor> Trapezoid(const Tensor& y, const Tensor& x, double dx, int64_t 
   if (y.shape()[static_cast<int>(axis)] == 0) return Sum(y, Dims{axis}, false, y.dtype());
   OFL_ASSIGN_OR_RETURN(const Tensor areas, Areas(kName, y, x, dx, axis));
   OFL_ASSIGN_OR_RETURN(const Tensor sum, Sum(areas, Dims{axis}, false, areas.dtype()));
-  return Div(sum, Scalar(2.0));
+  return HalfOf(sum, y, x);
 }
 StatusOr<Tensor> CumulativeTrapezoid(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
   constexpr char kName[] = "cumulative_trapezoid";
@@ -76,7 +85,7 @@ StatusOr<Tensor> CumulativeTrapezoid(const Tensor& y, const Tensor& x, double dx
   if (y.shape()[static_cast<int>(axis)] == 0) return Div(y, Scalar(2.0));
   OFL_ASSIGN_OR_RETURN(const Tensor areas, Areas(kName, y, x, dx, axis));
   OFL_ASSIGN_OR_RETURN(const Tensor sums, CumSum(areas, axis));
-  return Div(sums, Scalar(2.0));
+  return HalfOf(sums, y, x);
 }
 
 namespace {
@@ -127,20 +136,25 @@ StatusOr<TensorList> Weights(const Tensor& rows, int64_t correction, const Tenso
   return TensorList{w, total};
 }
 
-}  // namespace
+// The covariances in the compute type, and the dtype that they are to have.
+struct WideCov {
+  Tensor y;
+  DType dtype;
+};
 
-StatusOr<Tensor> Cov(const Tensor& x, int64_t correction, const Tensor& fweights,
-                     const Tensor& aweights) {
+StatusOr<WideCov> CovOf(const Tensor& x, int64_t correction, const Tensor& fweights,
+                        const Tensor& aweights) {
   constexpr char kName[] = "cov";
   if (!x.defined()) return NotDefined(kName, "input");
   if (x.ndim() > 2) return ShapeMismatch(kName, "input", x.shape(), "at most 2 dims");
   if (x.dtype() == DType::kBool) {
     return UnsupportedDType(kName, "the input", x.dtype(), "one of " + ToString(kNumericSet));
   }
-  OFL_ASSIGN_OR_RETURN(Tensor rows, IsFloating(x.dtype()) ? x : Cast(x, DType::kFloat32));
+  DType dtype = IsFloating(x.dtype()) ? x.dtype() : DType::kFloat32;
   if (aweights.defined() && IsFloating(aweights.dtype())) {
-    OFL_ASSIGN_OR_RETURN(rows, Cast(rows, PromoteTypes(rows.dtype(), aweights.dtype())));
+    dtype = PromoteTypes(dtype, aweights.dtype());
   }
+  OFL_ASSIGN_OR_RETURN(Tensor rows, Cast(x, ComputeType(dtype)));
   if (x.ndim() < 2) {
     OFL_ASSIGN_OR_RETURN(rows, Reshape(rows, {1, -1}));
   }
@@ -160,20 +174,35 @@ StatusOr<Tensor> Cov(const Tensor& x, int64_t correction, const Tensor& fweights
   OFL_ASSIGN_OR_RETURN(const Tensor weighed, w.defined() ? Mul(off, w) : StatusOr<Tensor>(off));
   OFL_ASSIGN_OR_RETURN(const Tensor turned, Transpose(off, 0, 1));
   OFL_ASSIGN_OR_RETURN(const Tensor products, Matmul(weighed, turned));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Div(products, total));
-  return Squeeze(y);
+  OFL_ASSIGN_OR_RETURN(const Tensor whole, Div(products, total));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Squeeze(whole));
+  return WideCov{y, dtype};
+}
+
+}  // namespace
+
+StatusOr<Tensor> Cov(const Tensor& x, int64_t correction, const Tensor& fweights,
+                     const Tensor& aweights) {
+  OFL_ASSIGN_OR_RETURN(const WideCov c, CovOf(x, correction, fweights, aweights));
+  return Cast(c.y, c.dtype);
 }
 
 StatusOr<Tensor> Corrcoef(const Tensor& x) {
-  StatusOr<Tensor> c = Cov(x);
-  if (!c.ok()) return Renamed("corrcoef", c.status());
-  if (c->ndim() == 0) return Div(*c, *c);
-  OFL_ASSIGN_OR_RETURN(const Tensor variances, Diagonal(*c));
+  StatusOr<WideCov> found = CovOf(x, 1, {}, {});
+  if (!found.ok()) return Renamed("corrcoef", found.status());
+  const auto& [c, dtype] = *found;
+  if (c.ndim() == 0) {
+    OFL_ASSIGN_OR_RETURN(const Tensor one, Div(c, c));
+    return Cast(one, dtype);
+  }
+  OFL_ASSIGN_OR_RETURN(const Tensor variances, Diagonal(c));
   OFL_ASSIGN_OR_RETURN(const Tensor spread, Sqrt(variances));
   OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(spread, 1));
-  OFL_ASSIGN_OR_RETURN(const Tensor half, Div(*c, column));
-  OFL_ASSIGN_OR_RETURN(const Tensor y, Div(half, spread));
-  return Clamp(y, Operand(Scalar(-1.0)), Operand(Scalar(1.0)));
+  OFL_ASSIGN_OR_RETURN(const Tensor half, Div(c, column));
+  OFL_ASSIGN_OR_RETURN(const Tensor whole, Div(half, spread));
+  OFL_ASSIGN_OR_RETURN(const Tensor y,
+                       Clamp(whole, Operand(Scalar(-1.0)), Operand(Scalar(1.0))));
+  return Cast(y, dtype);
 }
 
 StatusOr<Tensor> Renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {
@@ -211,22 +240,6 @@ bool IsZero(const Scalar& s) { return s.to<double>() == 0; }
 Status NotTwoDims(const char* name, const char* argument, const Tensor& t) {
   if (!t.defined()) return NotDefined(name, argument);
   return ShapeMismatch(name, argument, t.shape(), "2 dims");
-}
-
-// beta x + alpha product, in the product's shape.
-StatusOr<Tensor> Blend(const char* name, const Tensor& x, StatusOr<Tensor> product,
-                       const Scalar& beta, const Scalar& alpha) {
-  if (!product.ok()) return Renamed(name, product.status());
-  if (!x.defined()) return NotDefined(name, "input");
-  if (x.dtype() != product->dtype()) {
-    return DTypeMismatch(name, "input", x.dtype(), Name(product->dtype()));
-  }
-  StatusOr<Tensor> whole = Expand(x, product->shape().dims());
-  if (!whole.ok()) return ShapeMismatch(name, "input", x.shape(), product->shape().ToString());
-  OFL_ASSIGN_OR_RETURN(const Tensor scaled, Mul(*product, alpha));
-  if (IsZero(beta)) return scaled;
-  OFL_ASSIGN_OR_RETURN(const Tensor added, Mul(*whole, beta));
-  return Add(added, scaled);
 }
 
 }  // namespace
@@ -268,19 +281,33 @@ StatusOr<Tensor> Addbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scala
 StatusOr<Tensor> Addr(const Tensor& x, const Tensor& u, const Tensor& v, Scalar beta,
                       Scalar alpha) {
   constexpr char kName[] = "addr";
-  StatusOr<Tensor> product = Outer(u, v);
-  if (!product.ok()) return Renamed(kName, product.status());
+  if (u.ndim() != 1 || v.ndim() != 1) return Renamed(kName, Outer(u, v).status());
   if (!x.defined()) return NotDefined(kName, "input");
-  const DType dtype = PromoteTypes(x.dtype(), product->dtype());
+  const Shape shape{u.numel(), v.numel()};
+  const StatusOr<Tensor> whole = Expand(x, shape.dims());
+  if (!whole.ok()) return ShapeMismatch(kName, "input", x.shape(), shape.ToString());
+  const DType dtype = PromoteTypes(x.dtype(), PromoteTypes(u.dtype(), v.dtype()));
   if (dtype == DType::kBool) {
-    OFL_ASSIGN_OR_RETURN(const Tensor whole, Expand(x, product->shape().dims()));
-    OFL_ASSIGN_OR_RETURN(const Tensor added, Mul(whole, Scalar(!IsZero(beta))));
-    OFL_ASSIGN_OR_RETURN(const Tensor scaled, Mul(*product, Scalar(!IsZero(alpha))));
+    OFL_ASSIGN_OR_RETURN(const Tensor product, Outer(u, v));
+    OFL_ASSIGN_OR_RETURN(const Tensor added, Mul(*whole, Scalar(!IsZero(beta))));
+    OFL_ASSIGN_OR_RETURN(const Tensor scaled, Mul(product, Scalar(!IsZero(alpha))));
     return BitwiseOr(added, scaled);
   }
-  OFL_ASSIGN_OR_RETURN(const Tensor given, Cast(x, dtype));
-  OFL_ASSIGN_OR_RETURN(const Tensor outer, Cast(*product, dtype));
-  return Blend(kName, given, outer, beta, alpha);
+  const DType wide = ComputeType(dtype);
+  OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(u, 1));
+  OFL_ASSIGN_OR_RETURN(const Tensor rows, Cast(column, wide));
+  OFL_ASSIGN_OR_RETURN(const Tensor cols, Cast(v, wide));
+  Operand added = Scalar(0);
+  if (!IsZero(beta)) {
+    OFL_ASSIGN_OR_RETURN(Tensor given, Cast(*whole, wide));
+    if (beta.to<double>() != 1) {
+      OFL_ASSIGN_OR_RETURN(given, Mul(given, beta));
+    }
+    added = given;
+  }
+  const StatusOr<Tensor> y = AddCMul(added, rows, cols, alpha);
+  if (!y.ok()) return Renamed(kName, y.status());
+  return IsFloating(dtype) ? Cast(*y, dtype) : y;
 }
 
 StatusOr<Tensor> Real(const Tensor& x) {

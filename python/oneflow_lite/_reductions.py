@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._math import of_its_own
+from oneflow_lite._math import as_given, in_float32, of_its_own
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._shapes import wrapped_dim
 
@@ -113,13 +113,16 @@ def diff(
         raise ValueError(f"diff(): n is {n}, but it must not be negative")
     if n > 0 and (prepend is not None or append is not None):
         input = _C.cat([t for t in (prepend, input, append) if t is not None], axis)
+    given = input
+    if n > 1:
+        input = input.to(None, in_float32(input) or input.dtype)
     for _ in range(n):
         rest = input.shape[axis] - 1
         if rest < 0:
             break
         later, earlier = (input.narrow(axis, start, rest) for start in (1, 0))
         input = later != earlier if input.dtype is _ext.bool else later - earlier
-    return input
+    return as_given(input, given)
 
 
 FUNCTIONS = (diff, max, min, std, std_mean, var, var_mean)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions of several steps compute with 16-bit floats in float32 and round once at the end."""
+
+import numpy as np
+import pytest
+from numerics import HALVES, flow, host, tensor, ulp
+
+RNG = np.random.default_rng(46)
+ROWS = 2 * RNG.standard_normal((4, 600)) + 300  # whose mean has more digits than bfloat16
+A, B = RNG.standard_normal((2, 33, 33))
+LINE, OTHER = RNG.standard_normal((2, 33))
+WEIGHTS = RNG.integers(1, 4, 600)
+
+
+def near_minus(product):
+    """What nearly cancels a product of A and B: rounding that first leaves nothing."""
+    return -(product + 0.01 * RNG.standard_normal(product.shape))
+
+
+# name: call, operands
+CALLS = {
+    "cov": (flow.cov, ROWS),
+    "weighted cov": (lambda x: flow.cov(x, fweights=flow.tensor(WEIGHTS, device=x.device)), ROWS),
+    "cov with aweights": (lambda x, w: flow.cov(x, aweights=w), ROWS, WEIGHTS / 4),
+    "corrcoef": (flow.corrcoef, ROWS),
+    "trapezoid": (lambda y: flow.trapezoid(y, dx=0.3), ROWS),
+    "trapezoid at places": (flow.trapezoid, ROWS, np.arange(600) / 8),
+    "cumulative_trapezoid": (flow.cumulative_trapezoid, ROWS[:, :150]),
+    "addr": (flow.addr, near_minus(np.outer(LINE, OTHER)), LINE, OTHER),
+    "scaled addr": (lambda x, a, b: flow.addr(x, a, b, beta=0.3, alpha=0.7), A, LINE, OTHER),
+    "addr without input": (lambda x, a, b: flow.addr(x, a, b, beta=0, alpha=0.7), A, LINE, OTHER),
+    "cross": (flow.linalg.cross, A[:, :3], A[:, :3] + 0.01),
+    "diff": (lambda x: flow.diff(x, 3), A),
+}
+
+
+def assert_rounded_once(got, want, dtype):
+    """A sum in another order may round to the next number."""
+    assert got.dtype is want.dtype
+    assert (np.abs(host(got) - host(want)) <= ulp(host(want), dtype)).all()
+
+
+def check(call, operands, dtype, device):
+    narrow = [tensor(x, dtype).to(device) for x in operands]
+    got, wide = call(*narrow), call(*(x.float() for x in narrow))
+    want = wide.to(getattr(flow, dtype))
+    assert_rounded_once(got, want, dtype)
+    learned = [x.requires_grad_() for x in narrow]
+    recorded = call(*learned)
+    assert_rounded_once(recorded.detach(), want, dtype)
+    recorded.sum().backward()
+    assert all(x.grad is None or x.grad.dtype is x.dtype for x in learned)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", CALLS)
+def test_steps_are_of_float32(name, dtype, device):
+    call, *operands = CALLS[name]
+    check(call, operands, dtype, device)
