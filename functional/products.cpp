@@ -44,9 +44,39 @@ StatusOr<Scalar> IntegerFactor(const char* name, const char* argument, const Sca
                ", but it must be an integer for tensors of integers");
 }
 
-// beta x + alpha product, of 16 bits in float32 and rounded once.
-StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, StatusOr<Tensor> product,
+// Whether x + a b is what linear() gives by one op that rounds once: 16-bit matrices and a row.
+bool IsLinear(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& beta,
+              const Scalar& alpha) {
+  return ComputeType(a.dtype()) != a.dtype() && x.dtype() == a.dtype() && b.dtype() == a.dtype() &&
+         x.ndim() == 1 && a.ndim() == 2 && b.ndim() == 2 && a.shape()[1] == b.shape()[0] &&
+         x.shape()[0] == b.shape()[1] && beta.to<double>() == 1 && alpha.to<double>() == 1;
+}
+
+// Whether the product of a and b is wanted in float32. A GPU multiplies 16 bits many times as fast,
+// and what autocast lowers is not widened.
+bool IsWidened(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.dtype() == b.dtype() &&
+         ComputeType(a.dtype()) != a.dtype() && a.device().type == DeviceType::kCPU &&
+         !CurrentAutocast(DeviceType::kCPU).enabled;
+}
+
+// beta x + alpha a b. Of 16 bits the sum is one in float32; so is the product, where IsWidened.
+StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor& a,
+                             const Tensor& b,
+                             StatusOr<Tensor> (*multiply)(const Tensor&, const Tensor&),
                              Scalar beta, Scalar alpha) {
+  if (input.defined() && a.defined() && b.defined() && IsLinear(input, a, b, beta, alpha)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor weight, Transpose(b, 0, 1));
+    StatusOr<Tensor> y = Linear(a, weight, input);
+    return y.ok() ? y : Renamed(name, y.status());
+  }
+  const bool widened = IsWidened(a, b);
+  Tensor left = a, right = b;
+  if (widened) {
+    OFL_ASSIGN_OR_RETURN(left, Cast(a, ComputeType(a.dtype())));
+    OFL_ASSIGN_OR_RETURN(right, Cast(b, ComputeType(b.dtype())));
+  }
+  const StatusOr<Tensor> product = multiply(left, right);
   if (!product.ok()) return Renamed(name, product.status());
   if (!input.defined()) return NotDefined(name, "input");
   OFL_ASSIGN_OR_RETURN(const Tensor x, AutocastLowered(input));
@@ -54,7 +84,7 @@ StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, StatusOr<Ten
     OFL_ASSIGN_OR_RETURN(alpha, IntegerFactor(name, "alpha", alpha));
     OFL_ASSIGN_OR_RETURN(beta, IntegerFactor(name, "beta", beta));
   }
-  const DType given = PromoteTypes(x.dtype(), product->dtype());
+  const DType given = PromoteTypes(x.dtype(), widened ? a.dtype() : product->dtype());
   const DType wide = IsFloating(given) ? ComputeType(given) : given;
   OFL_ASSIGN_OR_RETURN(Tensor y, Cast(*product, wide));
   if (alpha.to<double>() != 1) {
@@ -94,11 +124,11 @@ StatusOr<Tensor> Mv(const Tensor& a, const Tensor& vec) {
 
 StatusOr<Tensor> Addmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta,
                        Scalar alpha) {
-  return PlusProduct("addmm", x, Mm(a, b), beta, alpha);
+  return PlusProduct("addmm", x, a, b, Mm, beta, alpha);
 }
 StatusOr<Tensor> Baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta,
                          Scalar alpha) {
-  return PlusProduct("baddbmm", x, Bmm(a, b), beta, alpha);
+  return PlusProduct("baddbmm", x, a, b, Bmm, beta, alpha);
 }
 
 StatusOr<Tensor> Outer(const Tensor& a, const Tensor& b) {

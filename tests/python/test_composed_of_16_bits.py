@@ -31,6 +31,14 @@ CALLS = {
     "addr without input": (lambda x, a, b: flow.addr(x, a, b, beta=0, alpha=0.7), A, LINE, OTHER),
     "cross": (flow.linalg.cross, A[:, :3], A[:, :3] + 0.01),
     "diff": (lambda x: flow.diff(x, 3), A),
+    "addmm of a row": (flow.addmm, LINE, A, B),
+}
+# Of a GPU, which multiplies 16 bits much faster than float32, the product is rounded first.
+PRODUCTS = {
+    "addmm": (flow.addmm, near_minus(A @ B), A, B),
+    "scaled addmm": (lambda x, a, b: flow.addmm(x, a, b, beta=0.3, alpha=0.7), A, A, B),
+    "baddbmm": (flow.baddbmm, near_minus(A @ B)[None], A[None], B[None]),
+    "addmv": (flow.addmv, near_minus(A @ LINE), A, LINE),
 }
 
 
@@ -57,3 +65,10 @@ def check(call, operands, dtype, device):
 def test_steps_are_of_float32(name, dtype, device):
     call, *operands = CALLS[name]
     check(call, operands, dtype, device)
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_are_of_float32_on_the_cpu(name, dtype):
+    call, *operands = PRODUCTS[name]
+    check(call, operands, dtype, "cpu")
