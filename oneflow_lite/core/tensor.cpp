@@ -104,7 +104,7 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
                    ", but its dims must not be negative");
     }
   }
-  OFL_RETURN_IF_ERROR(CheckDType("empty", dtype));
+  if (!IsDType(dtype)) return CheckDType("empty", dtype);
   const int64_t numel = CheckedNumel(shape);
   if (numel < 0) {
     return Error(ErrorKind::kValue, "empty(): shape ", shape.ToString(),

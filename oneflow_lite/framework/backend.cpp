@@ -127,7 +127,7 @@ Status AllocateOutputs(OpCall& call, Device device) {
   }
   const Device where = def.makes_outputs ? Device{DeviceType::kMeta, 0} : device;
   for (; i < outputs.size(); ++i) {
-    OFL_RETURN_IF_ERROR(CheckDType(def.name, outputs[i].dtype));
+    if (!IsDType(outputs[i].dtype)) return CheckDType(def.name, outputs[i].dtype);
     OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, where));
     call.outputs->push_back(LaidOutLikeInputs(call, std::move(out)));
   }
@@ -169,12 +169,16 @@ Status CheckWritable(const OpDef& def, const Tensor& self) {
   return OkStatus();
 }
 
-Status Launch(const OpDef& def, const BoundKernel& kernel, KernelContext& context) {
-  OFL_RETURN_IF_ERROR(kernel.Launch(context));
-  if (!context.misplaced()) return OkStatus();
+Status GaveUnasked(const OpDef& def) {
   return Error(
       ErrorKind::kRuntime, def.name, "(): the kernel gave an output (set_output) that ",
       def.makes_outputs ? "the op has not" : "is there: the op does not say makes_outputs");
+}
+
+inline Status Launch(const OpDef& def, const BoundKernel& kernel, KernelContext& context) {
+  Status s = kernel.Launch(context);
+  if (context.misplaced() && s.ok()) return GaveUnasked(def);
+  return s;
 }
 
 // Runs a kernel that makes its outputs, and holds them against what infer said.

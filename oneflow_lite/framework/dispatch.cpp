@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/framework/dispatch.h"
 
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "oneflow_lite/core/error.h"
 
 namespace oneflow_lite {
@@ -42,19 +40,14 @@ Status RunFrom(DispatchStage stage, size_t index, OpCall& call) {
 
 bool Fits(const OpDef& def, const OpCall& call) {
   const size_t given = call.inputs.size(), declared = def.inputs.size();
-  if (!def.Takes(call.attrs)) return false;
+  if (call.attrs.size() != def.attrs.size()) return false;
   if (!def.variadic()) return given == declared;
   return given >= declared && (def.lists.empty() || (given - declared + 1) % def.lists.size() == 0);
 }
 
 Status DoesNotFit(const OpDef& def, const OpCall& call) {
-  std::string types;
-  for (size_t i = 0; i < call.attrs.size(); ++i) {
-    const auto type = static_cast<AttrType>(call.attrs[static_cast<int>(i)].index());
-    absl::StrAppend(&types, i == 0 ? ": " : ", ", Name(type));
-  }
   return Error(ErrorKind::kType, def.name, "(): called with ", call.inputs.size(), " inputs and ",
-               call.attrs.size(), " attributes", types, ", but the op is ", def.Schema(),
+               call.attrs.size(), " attributes, but the op is ", def.Schema(),
                def.variadic() ? ", where a list has at least one tensor" : "");
 }
 

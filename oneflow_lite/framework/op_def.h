@@ -180,17 +180,6 @@ struct OFL_API OpDef {
     attrs.push_back({std::move(n), type, std::move(default_value), false});
     return *this;
   }
-  // Whether these are of the declared types, one for each; an optional one may be absent.
-  bool Takes(const Attrs& given) const {
-    if (given.size() != attrs.size()) return false;
-    for (size_t i = 0; i < attrs.size(); ++i) {
-      const size_t type = given[static_cast<int>(i)].index();
-      if (type != static_cast<size_t>(attrs[i].type) && (type != 0 || !attrs[i].optional)) {
-        return false;
-      }
-    }
-    return true;
-  }
   OpDef& OptionalAttr(std::string n, AttrType type) {
     attrs.push_back({std::move(n), type, {}, true});
     return *this;
