@@ -115,10 +115,11 @@ OFL_REGISTER_FUNCTION(
     "same device its dims lie as they did.");
 OFL_REGISTER_FUNCTION("type_as(Tensor self, Tensor other) -> Tensor", TypeAs, kMethodOnly,
                       "The tensor with the dtype of another.");
-OFL_REGISTER_ADAPTER(
-    "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor", CopyIntoOf, CopyInto,
-    kMethodOnly,
-    "Copies src into self in place, broadcast and cast. non_blocking means nothing: "
-    "copies between devices wait as to()'s do.");
+OFL_REGISTER_FUNCTION("copy_(Tensor(a!) self, Tensor src) -> Tensor", CopyInto, kMethodOnly,
+                      "Copies src into self in place, broadcast and cast.");
+// PyTorch's, which means nothing: copies between devices wait as to()'s do. An overload costs the
+// calls without it no time.
+OFL_REGISTER_ADAPTER("copy_.waits(Tensor(a!) self, Tensor src, bool non_blocking) -> Tensor",
+                     CopyIntoOf, CopyInto, kMethodOnly, "");
 
 }  // namespace oneflow_lite::functional
