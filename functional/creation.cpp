@@ -175,6 +175,15 @@ StatusOr<Tensor> FullLike(const Tensor& x, Scalar value, std::optional<DType> dt
   });
 }
 
+namespace {
+
+StatusOr<Tensor> ArangeTo(Scalar end, std::optional<DType> dtype, std::optional<Device> device,
+                          bool requires_grad) {
+  return Arange(end, {}, {}, dtype, device, requires_grad);
+}
+
+}  // namespace
+
 #define OFL_OPTIONS "dtype? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor"
 OFL_REGISTER_FUNCTION("empty(int[] size, *, " OFL_OPTIONS, Empty, kFunction,
                       "Uninitialised memory.");
@@ -186,6 +195,7 @@ OFL_REGISTER_FUNCTION("arange(Scalar start, Scalar? end=None, Scalar? step=None,
                       Arange, kFunction,
                       "start, start + step, ... before end; from 0 where one "
                       "number is given.");
+OFL_REGISTER_ADAPTER("arange.end(*, Scalar end, " OFL_OPTIONS, ArangeTo, Arange, kFunction, "");
 OFL_REGISTER_FUNCTION("empty_like(Tensor input, *, " OFL_OPTIONS, EmptyLike, kFunction,
                       "Uninitialised memory of input's shape, dtype and device.");
 OFL_REGISTER_FUNCTION("zeros_like(Tensor input, *, " OFL_OPTIONS, ZerosLike, kFunction,

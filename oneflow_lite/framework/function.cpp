@@ -232,7 +232,7 @@ constexpr OtherName kOtherNames[] = {
     {"to", "high"},
 };
 constexpr absl::string_view kMeaningless[] = {"_stacklevel", "memory_format", "layout",
-                                              "sparse_grad"};
+                                              "sparse_grad", "pin_memory"};
 
 }  // namespace
 

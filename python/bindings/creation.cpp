@@ -240,11 +240,13 @@ Tensor FromProtocol(PyObject* data) {
 
 PyObject* TensorFunction(PyObject*, PyObject* args, PyObject* kwargs) {
   return Protect([&]() -> PyObject* {
-    static const char* keywords[] = {"data", "dtype", "device", "requires_grad", nullptr};
+    static const char* keywords[] = {"data",          "dtype",      "device",
+                                     "requires_grad", "pin_memory", nullptr};
     PyObject *data, *dtype = Py_None, *device = Py_None, *given = nullptr;
+    PyObject* pins = nullptr;  // means nothing
     bool requires_grad = false;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOO:tensor", const_cast<char**>(keywords),
-                                     &data, &dtype, &device, &given) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OOOO:tensor", const_cast<char**>(keywords),
+                                     &data, &dtype, &device, &given, &pins) ||
         !ReadFlag("tensor", "requires_grad", given, &requires_grad)) {
       return nullptr;
     }

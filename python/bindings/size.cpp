@@ -135,6 +135,8 @@ PyTypeObject size_type = {
 
 }  // namespace
 
+bool IsSize(PyObject* o) { return Py_TYPE(o) == &size_type; }
+
 PyObject* WrapSize(absl::Span<const int64_t> dims) { return AsSize(WrapDims(dims)); }
 
 bool AddSizeType(PyObject* module) {

@@ -12,6 +12,7 @@ namespace oneflow_lite::python {
 
 // A new Size; null: an exception is set.
 PyObject* WrapSize(absl::Span<const int64_t> dims);
+bool IsSize(PyObject* o);
 // Adds the class to the module. False: an exception is set.
 bool AddSizeType(PyObject* module);
 

@@ -13,6 +13,7 @@
 #include "python/bindings/creation.h"
 #include "python/bindings/items.h"
 #include "python/bindings/read.h"
+#include "python/bindings/size.h"
 
 namespace oneflow_lite::python {
 namespace {
@@ -211,6 +212,11 @@ PyObject* Rebuild(PyObject*, PyObject* args) {
   });
 }
 
+// Of Python or NumPy, not a bool.
+bool IsInt(PyObject* o) {
+  return PyIndex_Check(o) && !PyBool_Check(o) && !IsTensor(o) && !IsArray(o);
+}
+
 // Uninitialised, of the sizes in a tuple; without one, of no elements.
 Tensor EmptyOf(PyObject* sizes, DType dtype, std::optional<Device> device) {
   Value dims(std::in_place_type<Dims>, 1, 0);
@@ -233,7 +239,7 @@ PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     PyObject *data = nullptr, *dtype_given = Py_None, *device_given = Py_None, *given = nullptr;
     bool requires_grad = false;
     const Items positional(args);
-    const bool sizes = positional.size() > 0 && PyLong_CheckExact(positional[0].get());
+    const bool sizes = positional.size() > 0 && IsInt(positional[0].get());
     PyRef one(sizes ? PyTuple_Pack(1, args) : nullptr);  // Tensor(2, 3): the sizes are the data
     if (!PyArg_ParseTupleAndKeywords(sizes ? one.get() : args, kwargs, "|OO$OO:Tensor",
                                      const_cast<char**>(keywords), &data, &given, &dtype_given,
@@ -257,10 +263,11 @@ PyObject* NewTensor(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       auto moved = functional::To(Unwrap(data).Detach(), device, dtype);
       if (!moved.ok()) return Raise(moved.status());
       t = *std::move(moved);
-    } else if (data && data != Py_None && !sizes) {
+    } else if (data && data != Py_None && !sizes && !IsSize(data)) {
       t = TensorFromData(data, dtype, device);
     } else {
-      t = EmptyOf(sizes ? args : nullptr, *dtype, device);
+      const bool size = data && IsSize(data);  // Tensor(x.size())
+      t = EmptyOf(sizes ? args : size ? data : nullptr, *dtype, device);
     }
     return t.defined() ? NewObject(type, std::move(t), requires_grad) : nullptr;
   });

@@ -373,11 +373,21 @@ def any(
     keepdims: bool,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
 def arange(
     start: float,
     end: float | None = None,
     step: float | None = None,
     *,
+    dtype: _dtype | None = None,
+    device: _device | str | int | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def arange(
+    *,
+    end: float,
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
     requires_grad: bool = False,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -157,11 +158,20 @@ def new_empty(self: Tensor, size: Sequence[int], **kwargs: Any) -> Tensor:
     return _C.empty(size, **{"dtype": self.dtype, "device": self.device} | kwargs)
 
 
+def sizes_given(args: tuple[Any, ...]) -> list[int] | None:
+    """Those of Tensor(2, 3), Tensor(x.size()) and Tensor(); None where data were given."""
+    if len(args) == 1 and isinstance(args[0], _ext.Size):
+        return list(args[0])
+    is_int = len(args) == 1 and isinstance(args[0], numbers.Integral)
+    if len(args) == 1 and (not is_int or isinstance(args[0], bool)):
+        return None
+    return [operator.index(n) for n in args] if args else [0]
+
+
 def new(self: Tensor, *args: Any) -> Tensor:
     """Of this tensor's dtype and device: a size, uninitialised, or data; older programs call it."""
-    if len(args) == 1 and not isinstance(args[0], int):
-        return new_tensor(self, args[0])
-    return new_empty(self, list(args) if args else [0])
+    sizes = sizes_given(args)
+    return new_tensor(self, args[0]) if sizes is None else new_empty(self, sizes)
 
 
 def new_zeros(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:

@@ -299,6 +299,7 @@ def tensor(
     dtype: _dtype | type | None = None,
     device: _Device | None = None,
     requires_grad: builtins.bool = False,
+    pin_memory: builtins.bool = False,
 ) -> Tensor: ...
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor: ...
 def from_dlpack(

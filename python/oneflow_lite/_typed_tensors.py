@@ -7,20 +7,25 @@ of a tensor is always :class:`Tensor`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite._creation import sizes_given
 from oneflow_lite._oneflow_lite import _C, Tensor, dtype
 
 
 class _TypedTensor(type):
     dtype: dtype
 
-    def __call__(cls, *args: Any) -> Tensor:
-        """Of a size, uninitialised: ``FloatTensor(2, 3)``; or of data: ``FloatTensor([1, 2])``."""
-        if len(args) == 1 and not isinstance(args[0], int):
+    def __call__(cls, *args: Any, size: Sequence[int] | None = None) -> Tensor:
+        """Of a size, uninitialised: ``FloatTensor(2, 3)``, ``FloatTensor(x.size())``; or of data:
+        ``FloatTensor([1, 2])``.
+        """
+        sizes = sizes_given(args) if size is None else list(size)
+        if sizes is None:
             return _ext.tensor(args[0], dtype=cls.dtype)
-        return _C.empty(list(args) if args else [0], dtype=cls.dtype)
+        return _C.empty(sizes, dtype=cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, Tensor) and instance.dtype is cls.dtype and instance.is_cpu

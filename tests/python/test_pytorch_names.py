@@ -110,5 +110,45 @@ def test_copy_takes_non_blocking():
                  lambda: x.copy_(flow.ones(3), True)):  # fmt: skip
         assert call() is x and x.tolist() == [1, 1, 1]
         x.zero_()
-    with pytest.raises(TypeError, match=r"copy_\(\): argument 'non_blocking' must be bool"):
-        x.copy_(flow.ones(3), "yes")
+    for wrong in ((flow.ones(3), "yes"), (flow.ones(3), True, 1), ()):
+        with pytest.raises(TypeError, match=r"^copy_\(\)"):
+            x.copy_(*wrong)
+
+
+@pytest.mark.parametrize("shape", [(4, 2), (3,), ()])
+def test_a_size_is_no_data(shape):
+    x = flow.ones(shape, dtype=flow.float64)
+    for make in (flow.Tensor, flow.FloatTensor, flow.LongTensor, x.new):
+        made = make(x.size())
+        assert made.shape == shape and made.dtype is make(2).dtype
+    assert x.new(x.size()).dtype is flow.float64 and x.new(*shape or [0]).shape == (shape or (0,))
+    for make in (flow.Tensor, flow.FloatTensor, x.new):
+        assert make(list(shape)).shape == (len(shape),)  # a list and a tuple are data
+        assert make(tuple(shape)).shape == (len(shape),)
+        assert make(np.int64(5)).shape == (5,) and make(np.int32(2), 3).shape == (2, 3)
+        assert make(np.array([1.0, 2.0])).tolist() == [1, 2]
+        assert make(np.array(5)).shape == ()
+    assert flow.FloatTensor(size=(2, 3)).shape == (2, 3)
+
+
+def test_arange_and_memory_by_keyword():
+    assert flow.arange(end=4).tolist() == [0, 1, 2, 3]
+    assert flow.arange(end=2.5, dtype=flow.float64).tolist() == [0, 1, 2]
+    for make in (flow.zeros, flow.ones, flow.empty, flow.rand):
+        assert make(2, pin_memory=False).shape == (2,)
+    assert flow.tensor([1], pin_memory=False).tolist() == [1]
+
+
+def test_a_module_does_not_take_a_parameter_s_place():
+    class Own(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.p = nn.Parameter(flow.ones(1))
+
+    m = Own()
+    with pytest.raises(TypeError, match="Own.p is registered as a Parameter; .* not to a module"):
+        m.p = nn.Linear(1, 1)
+    del m.p
+    m.p = nn.Linear(1, 1)
+    m.p = nn.Parameter(flow.zeros(1))
+    assert m._get_name() == "Own" and [n for n, _ in m.named_parameters()] == ["p"]

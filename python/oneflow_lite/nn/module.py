@@ -102,6 +102,11 @@ class Module(Stateful):
                 raise AttributeError(
                     f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
                 )
+            if name in fields["_parameters"] and kind == "_modules":
+                raise TypeError(
+                    f"{type(self).__name__}.{name} is registered as a Parameter; it can be set to "
+                    "one or to None, not to a module: delete it first"
+                )
             if name not in fields[kind]:
                 self._forget(name)
             fields[kind][name] = value
@@ -119,6 +124,10 @@ class Module(Stateful):
                 fields[kind][name] = value
                 return
         object.__setattr__(self, name, value)
+
+    def _get_name(self) -> str:
+        """The name of the class, which the repr of others' modules asks for."""
+        return type(self).__name__
 
     def __delattr__(self, name: str) -> None:
         if not self._forget(name):
