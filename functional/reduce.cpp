@@ -21,12 +21,13 @@ StatusOr<Dims> WrapDims(const char* name, const Tensor& x, const std::optional<D
   }
   for (int64_t d : *dims) {
     OFL_ASSIGN_OR_RETURN(const int64_t w, WrapDim(name, d, x));
-    if (x.ndim() > 0) wrapped.push_back(w);
+    wrapped.push_back(w);
   }
   std::sort(wrapped.begin(), wrapped.end());
   if (std::adjacent_find(wrapped.begin(), wrapped.end()) != wrapped.end()) {
     return BadValue(name, "dim", ToString(*dims), "a list without repetition");
   }
+  if (x.ndim() == 0) wrapped.clear();  // it may be said to have one dim
   return wrapped;
 }
 

@@ -473,3 +473,13 @@ def test_nansum_as_integers_casts_the_elements_as_sum_does():
     assert x[:1].sum(1, dtype=flow.int32).tolist() == [0]
     got = x.nansum(1, dtype=flow.int32)
     assert got.tolist() == [0, 5] and got.dtype is flow.int32
+
+
+def test_a_dim_twice_of_a_tensor_without_dims():
+    x = flow.tensor(2.0)
+    assert x.sum((0,)).item() == 2 and x.amax(-1).item() == 2
+    for dims in ((0, 0), (-1, 0)):
+        with pytest.raises(ValueError, match="a list without repetition"):
+            x.sum(dims)
+        with pytest.raises(ValueError, match="a list without repetition"):
+            x.amax(dims)
