@@ -161,6 +161,9 @@ def test_all_targets_ignored(device):
 def test_a_target_that_is_no_class():
     with pytest.raises(IndexError, match="target 9 is out of range"):
         rows.cross_entropy(torch.randn(2, 9), torch.tensor([1, 9]))
+    x, weight = torch.randn(2, 4, requires_grad=True), torch.randn(9, 4)
+    with pytest.raises(IndexError, match=r"^linear_cross_entropy\(\): target 9 is out of range"):
+        rows.linear_cross_entropy(x, weight, torch.tensor([1, 9]))
 
 
 def test_in_place_runs_backward_once(device):
