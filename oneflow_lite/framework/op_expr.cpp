@@ -10,16 +10,21 @@
 namespace oneflow_lite {
 namespace {
 
-// Four bits per tensor after eight for the device: exact up to 14 tensors, and an op with more
-// (a variadic one) has inputs of one dtype, so that the first ones tell.
-uint64_t KernelKey(DeviceType device, absl::Span<const Tensor> inputs,
+// Four bits per tensor after eight for the device: exact up to 14 tensors. Those beyond are hashed
+// in, but of a variadic op: its inputs have one dtype, so that the first ones tell.
+uint64_t KernelKey(const OpDef& op, DeviceType device, absl::Span<const Tensor> inputs,
                    absl::Span<const Tensor> outputs) {
+  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // the golden ratio's bits, which mix well
   uint64_t key = static_cast<uint64_t>(device);
   int shift = 8;
   const auto add = [&](const Tensor& t) {
-    if (shift > 60) return;
-    key |= (t.defined() ? static_cast<uint64_t>(t.dtype()) + 1 : 0) << shift;
-    shift += 4;
+    const uint64_t dtype = t.defined() ? static_cast<uint64_t>(t.dtype()) + 1 : 0;
+    if (shift <= 60) {
+      key |= dtype << shift;
+      shift += 4;
+    } else if (!op.variadic()) {
+      key = (key ^ dtype) * kOdd;
+    }
   };
   for (const Tensor& t : outputs) add(t);
   for (const Tensor& t : inputs) add(t);
@@ -35,7 +40,7 @@ OpExpr::~OpExpr() {
 StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
                                                      absl::Span<const Tensor> inputs,
                                                      absl::Span<const Tensor> outputs) const {
-  const uint64_t key = KernelKey(device, inputs, outputs);
+  const uint64_t key = KernelKey(def_, device, inputs, outputs);
   const auto find = [&]() -> const CachedKernel* {
     for (auto* k = kernels_.load(std::memory_order_acquire); k; k = k->next) {
       if (k->key == key) return k;

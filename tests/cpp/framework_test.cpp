@@ -15,6 +15,7 @@
 #include "functional/view.h"
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/framework/dispatch.h"
+#include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
 
 namespace oneflow_lite {
@@ -81,6 +82,43 @@ TEST(KernelRegistry, MissListsWhatThereIs) {
   EXPECT_EQ(k.status().message(),
             "softmax(): no kernel for int32 on cpu; registered are any device: float16, bfloat16, "
             "float32, float64");
+}
+
+// Writes the size of an element of the last input, as of the dtype that it was bound for.
+struct LastInputKernel : BoundKernel {
+  explicit LastInputKernel(DType bound_for) : bytes(SizeOf(bound_for)) {}
+  Status Launch(KernelContext& c) const override {
+    *static_cast<float*>(c.output(0).data()) = static_cast<float>(bytes);
+    return OkStatus();
+  }
+  size_t bytes;
+};
+
+TEST(KernelRegistry, EachOfManyInputsIsBoundForItsDType) {
+  constexpr int kInputs = 15;
+  OpDef op;
+  op.name = "test::many";
+  for (int i = 0; i < kInputs; ++i) op.Input(absl::StrCat("x", i));
+  op.Output("out");
+  op.infer = [](InferContext& c) {
+    c.SetOutput(0, c.shape(0), DType::kFloat32);
+    return OkStatus();
+  };
+  op.differentiable = false;
+  ASSERT_TRUE(RegisterOp(std::move(op)).ok());
+  ASSERT_TRUE(RegisterKernel({.op = "test::many",
+                              .bind = [](const BindContext& c)
+                                  -> StatusOr<std::unique_ptr<BoundKernel>> {
+                                return std::make_unique<LastInputKernel>(c.inputs.back());
+                              }})
+                  .ok());
+  for (const DType last : {DType::kFloat32, DType::kInt64, DType::kInt8, DType::kFloat32}) {
+    TensorList inputs(kInputs, F::Zeros({}).value());
+    inputs.back() = F::Zeros({}, last).value();
+    const auto y = Call(**FindOp("test::many"), inputs);
+    ASSERT_TRUE(y.ok()) << y.status();
+    EXPECT_EQ(ToList(*y)[0], static_cast<float>(SizeOf(last))) << Name(last);
+  }
 }
 
 TEST(OpBuilder, ComparesNamesWithTheDefinition) {
