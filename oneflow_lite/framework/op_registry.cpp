@@ -117,8 +117,10 @@ StatusOr<const OpExpr*> FindOp(absl::string_view name) {
   DefinePending(r);
   const std::string key(name);
   if (auto it = r.ops.find(key); it != r.ops.end()) return it->second.get();
+  constexpr size_t kMostNear = 5;
   std::vector<absl::string_view> near;
   for (const auto& [other, unused] : r.ops) {
+    if (key.empty() || near.size() == kMostNear) break;
     if (other.find(key) != std::string::npos || key.find(other) != std::string::npos) {
       near.push_back(other);
     }

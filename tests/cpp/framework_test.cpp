@@ -40,6 +40,12 @@ TEST(OpRegistry, UnknownOpNamesNearOnes) {
   EXPECT_NE(found.status().message().find("log_softmax"), absl::string_view::npos);
 }
 
+TEST(OpRegistry, ShortNamesHaveFewNearOnes) {
+  for (const char* name : {"", "a"}) {
+    EXPECT_LT(FindOp(name).status().message().size(), 200u) << name;
+  }
+}
+
 TEST(OpRegistry, IncompleteDefinitionIsRefused) {
   OpDef op;
   op.name = "test::incomplete";
