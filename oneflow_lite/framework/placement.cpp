@@ -30,7 +30,7 @@ StatusOr<PlacementRef> Placement::Get(DeviceType type, const std::vector<int>& r
     return BadValue(kName, "ranks", absl::StrCat("[", absl::StrJoin(ranks, ", "), "]"), why);
   };
   int64_t places = 1;
-  for (int n : grid) places *= n;
+  for (int n : grid) places *= std::max(n, 0);
   if (ranks.empty()) return bad("a list of at least one rank");
   if (grid.empty() || grid.size() > 2 || places != static_cast<int64_t>(ranks.size())) {
     return bad("a list, or a grid of two dims");

@@ -17,6 +17,7 @@
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/placement.h"
 
 namespace oneflow_lite {
 namespace {
@@ -125,6 +126,12 @@ TEST(KernelRegistry, EachOfManyInputsIsBoundForItsDType) {
     ASSERT_TRUE(y.ok()) << y.status();
     EXPECT_EQ(ToList(*y)[0], static_cast<float>(SizeOf(last))) << Name(last);
   }
+}
+
+TEST(Placement, AGridHasPositiveDims) {
+  EXPECT_FALSE(Placement::Get(DeviceType::kMeta, {0, 1}, {-1, -2}).ok());
+  EXPECT_FALSE(Placement::Get(DeviceType::kMeta, {0, 1}, {2, 0}).ok());
+  EXPECT_TRUE(Placement::Get(DeviceType::kMeta, {0, 1}, {2, 1}).ok());
 }
 
 TEST(OpBuilder, ComparesNamesWithTheDefinition) {
