@@ -101,3 +101,20 @@ def test_squares_of_half_gradients_do_not_overflow():
     optimizer.step()
     assert np.allclose(x.detach().numpy(), [0.9, 1.1], atol=2e-3)
     assert np.isfinite(optimizer.state_dict()["state"][0]["exp_avg_sq"].numpy()).all()
+
+
+@pytest.mark.parametrize("capturable", [False, True])
+@pytest.mark.parametrize("first", [0, 1])
+def test_amsgrad_may_be_turned_on_later(first, capturable):
+    parameters = [flow.ones(3, requires_grad=True) for _ in range(2)]
+    stepper = Adam(parameters, lr=0.1, betas=(0.5, 0.5), capturable=capturable)
+    parameters[first].grad = flow.ones(3)
+    stepper.step()  # only one has a state
+    stepper.param_groups[0]["amsgrad"] = True
+    for g in (4.0, 0.0):
+        for p in parameters:
+            p.grad = flow.full((3,), g)
+        stepper.step()
+    most = [stepper.state[p]["max_exp_avg_sq"].tolist() for p in parameters]
+    assert most[1 - first] == pytest.approx([8.0] * 3)  # v of the first step, which is larger than that since
+    assert most[first] == pytest.approx([8.25] * 3)

@@ -38,7 +38,7 @@ class Adam(MultiTensorOptimizer):
     eps, weight_decay : float
         As above.
     amsgrad : bool
-        Takes the largest v there was in place of v.
+        Takes the largest v there was in place of v; turned on later, the largest since then.
     maximize : bool
         Climb instead of descending.
     master_weights : bool
@@ -98,7 +98,10 @@ class Adam(MultiTensorOptimizer):
 
     def begin(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
         state.update(exp_avg=zeros_for(p), exp_avg_sq=zeros_for(p))
-        if group["amsgrad"]:
+
+    def _complete(self, p: Tensor, group: dict[str, Any], state: dict[str, Any]) -> None:
+        super()._complete(p, group, state)
+        if group["amsgrad"] and "max_exp_avg_sq" not in state:  # it may be turned on later
             state["max_exp_avg_sq"] = zeros_for(p)
 
     def step_alike(
