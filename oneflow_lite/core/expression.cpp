@@ -84,7 +84,6 @@ int Expression::Cast(int arg, DType dtype) {
 }
 
 int Expression::Add(ElementFn fn, int a, int b, int c) {
-  if (fn == ElementFn::kNeg && steps_[a].fn == ElementFn::kNeg) return steps_[a].args[0];
   Step step;
   step.fn = fn;
   step.args = {a, b, c};

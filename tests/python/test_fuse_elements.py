@@ -488,6 +488,14 @@ def test_bad_operands():
         elements(eval(f"lambda {', '.join(f'x{i}' for i in range(65))}: x0"))
 
 
+def test_bool_has_no_negative_though_it_is_taken_twice(device):
+    x = flow.tensor([True, False], device=device)
+    for text in "x: -(-x)", "x: x | -(-x)":
+        with pytest.raises(flow.DTypeError, match="neg"):
+            flow.fuse_elements(text, [x])
+    assert flow.fuse_elements("x: -(-x)", [x.float()])[0].tolist() == [1, 0]
+
+
 def test_the_op_holds_what_it_declares(capsys):
     x, y, n = flow.randn(3, 4), flow.randn(4), flow.arange(12).view(3, 4)
     flow.check_op("fuse_elements", [
