@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/socket.h"
 #include "oneflow_lite/core/store_protocol.h"
 
@@ -124,6 +125,10 @@ StatusOr<bool> Store::Delete(absl::string_view key) {
 StatusOr<std::vector<std::string>> Store::Gather(absl::string_view key, int index, int count,
                                                  absl::string_view value, Timeout timeout,
                                                  std::vector<int>* absent) {
+  if (count < 1) return BadValue("gather", "count", absl::StrCat(count), "positive");
+  if (index < 0 || index >= count) {
+    return BadValue("gather", "index", absl::StrCat(index), absl::StrCat("in [0, ", count, ")"));
+  }
   Writer request(Request::kGather);
   request.Text(key).Number(index).Number(count).Text(value).Number(timeout.count());
   OFL_ASSIGN_OR_RETURN(const std::string answer, Ask(request.Take(), timeout));

@@ -32,6 +32,7 @@ using store_protocol::Writer;
 struct Connection {
   Socket socket;
   std::string in, out;
+  size_t sent = 0;     // bytes of `out` that went
   bool ready = false;  // there is something to read
   bool greeted = false;
   bool broken = false;
@@ -41,6 +42,8 @@ struct Connection {
   bool gathers = false;
   Deadline deadline{};
 };
+
+constexpr int64_t kMostGathered = 1 << 20;  // values of one gathering
 
 struct Gathering {
   std::vector<std::optional<std::string>> values;
@@ -101,7 +104,11 @@ class Server : public StoreServer {
     for (Connection& c : connections_) c.ready = fds[i++].revents & ~POLLOUT;
     if (fds[1].revents) {
       const int fd = accept4(listening_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd >= 0) connections_.emplace_back().socket = Socket(fd);
+      if (fd >= 0) {
+        connections_.emplace_back().socket = Socket(fd);
+      } else if (errno == EMFILE || errno == ENFILE) {  // poll() would come back at once
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
     }
   }
 
@@ -203,9 +210,13 @@ class Server : public StoreServer {
     const int64_t index = r.Number(), count = r.Number();
     std::string value = r.Text();
     const int64_t milliseconds = r.Number();
+    if (count > kMostGathered || index < 0 || index >= count) {
+      return Fail(c, absl::StrCat("\"", key, "\" cannot be gathered from ", count,
+                                  " processes by number ", index));
+    }
     Gathering& g = gatherings_[key];
-    if (g.values.empty() && count > 0) g.values.resize(static_cast<size_t>(count));
-    if (index < 0 || index >= count || static_cast<size_t>(count) != g.values.size()) {
+    if (g.values.empty()) g.values.resize(static_cast<size_t>(count));
+    if (static_cast<size_t>(count) != g.values.size()) {
       return Fail(c, absl::StrCat("\"", key, "\" is gathered from ", g.values.size(),
                                   " processes by others, from ", count, " by number ", index));
     }
@@ -295,25 +306,29 @@ class Server : public StoreServer {
     Send(c, Writer(Answer::kError).Text(message).Take());
   }
   void Send(Connection& c, const std::string& frame) {
+    if (frame.size() > kLargestFrame) {
+      return Fail(c, absl::StrCat("the answer has ", frame.size(), " bytes, but only ",
+                                  kLargestFrame, " are allowed"));
+    }
     const auto length = static_cast<uint32_t>(frame.size());
     c.out.append(reinterpret_cast<const char*>(&length), sizeof length);
     c.out += frame;
     Flush(c);
   }
   static void Flush(Connection& c) {
-    while (!c.out.empty()) {
-      const ssize_t put =
-          send(c.socket.fd(), c.out.data(), c.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (c.sent < c.out.size()) {
+      const ssize_t put = send(c.socket.fd(), c.out.data() + c.sent, c.out.size() - c.sent,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
       if (put > 0) {
-        c.out.erase(0, static_cast<size_t>(put));
-      } else {
-        if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-          c.broken = true;
-          c.out.clear();
-        }
-        return;
+        c.sent += static_cast<size_t>(put);
+        continue;
       }
+      if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
+      c.broken = true;
+      break;
     }
+    c.out.clear();
+    c.sent = 0;
   }
 
   Socket listening_, wake_;

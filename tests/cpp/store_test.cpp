@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "oneflow_lite/core/world.h"
 
 namespace oneflow_lite {
@@ -94,6 +95,19 @@ int ConnectWhereNobodyListens(int port) {
   const auto nobody = Store::Connect("127.0.0.1", port, seconds(3));  // 60 tries
   const bool refused = absl::StrContains(nobody.status().message(), "refused");
   return refused && StoreServer::Start("127.0.0.1", port).ok() ? 0 : 1;
+}
+
+// A count that no server can keep would end it, and with it all ranks.
+TEST_F(StoreTest, RefusesToGatherFromCountsThatCannotBe) {
+  const auto store = Client();
+  for (const auto& [index, count] : {std::pair{0, 0}, {0, -5}, {-1, 2}, {2, 2}, {0, 2'000'000'000}}) {
+    const auto values = store->Gather("g", index, count, "", milliseconds(100));
+    ASSERT_FALSE(values.ok()) << index << " of " << count;
+    EXPECT_THAT(std::string(values.status().message()), HasSubstr(absl::StrCat(count)));
+  }
+  const auto alone = store->Gather("g", 0, 1, "mine", seconds(1));  // nothing is left of those
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_THAT(*alone, ElementsAre("mine"));
 }
 
 TEST(Connection, DoesNotLeadToItself) {
