@@ -389,3 +389,23 @@ def refused(rank):
 
 def test_what_cannot_be_is_the_same_error_on_every_rank(ranks):
     ranks.run(refused)
+
+
+def test_a_step_that_fails_keeps_the_gradients():
+    stage = nn.Linear(6, 5)
+
+    def loss(y, target):
+        if target[0] < 0:
+            raise ZeroDivisionError
+        return F.cross_entropy(y, target)
+
+    pipeline = dist.Pipeline([stage], flow.placement("cpu", [0]), 2, loss)
+    x, target = flow.ones(4, 6), flow.zeros(4, dtype=flow.int64)
+    pipeline.step(x, target)
+    before = stage.weight.grad.clone()
+    with pytest.raises(ZeroDivisionError):  # of the second micro-batch
+        pipeline.step(x, flow.tensor([0, 0, -1, 0]))
+    assert flow.equal(stage.weight.grad, before)
+    for wrong in (None, 3, (target,)):
+        with pytest.raises(TypeError, match=r"Pipeline\(\): target must be a tensor, not "):
+            pipeline.step(x, wrong)

@@ -277,8 +277,13 @@ class Pipeline(Module):
         before = [p.grad for p in learning]
         for p in learning:
             p.grad = None
-        total = self._one_forward_one_backward(chunks, targets, shares, scale)
-        self._add_up()
+        try:
+            total = self._one_forward_one_backward(chunks, targets, shares, scale)
+            self._add_up()
+        except BaseException:
+            for p, kept in zip(learning, before, strict=True):
+                p.grad = kept
+            raise
         for p, kept in zip(learning, before, strict=True):
             if kept is not None:
                 p.grad = kept if p.grad is None else kept + p.grad
@@ -330,7 +335,9 @@ class Pipeline(Module):
             given = _tuple(inputs, "inputs")
             mine["rows"] = [t.shape[0] if t.ndim else 0 for t in given]
         if self._after is None:
-            mine["target"] = _tuple(target, "target")[0].shape[0] if target.ndim else 0
+            if not isinstance(target, _ext.Tensor):
+                raise TypeError(f"{_NAME}: target must be a tensor, not {type(target).__name__}")
+            mine["target"] = target.shape[0] if target.ndim else 0
         everyone: list[Any] = [None] * self._everyone.size
         all_gather_object(everyone, {"column": self._column, **mine}, self._everyone)
         rows = self._agreed_rows(everyone)
