@@ -388,6 +388,28 @@ def test_a_tensor_as_step_size():
     assert [float(v) for v in scheduler.base_lrs + scheduler.get_last_lr()] == [0.5, 0.25]
 
 
+def test_a_tensor_as_step_size_is_not_read():
+    # Nobody can read a tensor on "meta"; one on a GPU would be waited for.
+    optimizer = optimizer_with()
+    lr = optimizer.param_groups[0]["lr"] = flow.tensor(0.5).to("meta")
+    S.ExponentialLR(optimizer, 0.5).step()
+    S.LambdaLR(optimizer, lambda epoch: 0.0).step()
+    assert optimizer.param_groups[0]["lr"] is lr
+
+
+def test_schedules_of_a_tensor_multiply():
+    lrs = []
+    for lr in (0.5, flow.tensor(0.5)):
+        optimizer = optimizer_with(lr)
+        schedules = S.ExponentialLR(optimizer, 0.5), S.ConstantLR(optimizer, 0.25, 2)
+        lrs.append([])
+        for _ in range(4):
+            for schedule in schedules:
+                schedule.step()
+                lrs[-1].append(float(optimizer.param_groups[0]["lr"]))
+    assert lrs[0] == lrs[1] and lrs[0][1] == 0.5 * 0.5 * 0.25
+
+
 @pytest.mark.parametrize("name", [n for n in S.__all__ if n != "ChainedScheduler"])
 def test_a_schedule_takes_an_optimizer(name):
     with pytest.raises(TypeError, match=rf"{name}\(\): optimizer must be an Optimizer, not int"):

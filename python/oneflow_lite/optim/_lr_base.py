@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite._oneflow_lite import Tensor
+from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.optim.optimizer import Optimizer, is_captured
 
 
@@ -60,6 +60,18 @@ def set_lr(group: dict[str, Any], lr: Any) -> None:
         group["lr"].copy_(lr)
     else:
         group["lr"].fill_(lr)
+
+
+def _followed(lr: Any, old: Any, new: Any) -> Any:
+    """``new`` where ``lr`` is the schedule's ``old``; else ``lr`` times what the schedule changed.
+
+    A tensor is not read: the host would wait for its device.
+    """
+    if not isinstance(lr, Tensor):
+        return new if lr == old or old == 0 else lr * (new / old)
+    if not isinstance(old, Tensor):
+        return new if old == 0 else _C.where(lr == old, new, lr * (new / old))
+    return _C.where((lr == old) | (old == 0), new, lr * (new / old))
 
 
 def check_parts(name: str, schedulers: Any, optimizer: Optimizer | None) -> None:
@@ -157,8 +169,7 @@ class LRScheduler:
         before = self.get_lr() if self.last_epoch >= 0 else self.base_lrs
         self.last_epoch += 1
         for group, old, new in zip(groups, before, self.get_lr(), strict=True):
-            alone = group["lr"] == old or old == 0
-            set_lr(group, new if alone else group["lr"] * (new / old))
+            set_lr(group, _followed(group["lr"], old, new))
 
     def _set(self, lrs: list[float]) -> None:
         for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):
