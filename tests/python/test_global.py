@@ -4,7 +4,10 @@
 The functions without "test" in their names run on each rank (rank_group.py).
 """
 
+import copy
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -478,3 +481,22 @@ def test_gradients_lie_where_their_tensors_do(one_rank):
         far.grad = flow.ones(3)
     far.grad = flow.ones(3, placement=one_rank, sbp=flow.sbp.broadcast)
     assert far.grad.numpy().tolist() == [1, 1, 1]
+
+
+def test_a_global_module_goes_with_its_last_reference():
+    placement = flow.placement("cpu", [0])
+    module = flow.nn.Linear(4, 4).to_global(placement, flow.sbp.broadcast)
+    copies = copy.copy(module), copy.deepcopy(module)
+    gone = weakref.ref(module)
+    gc.disable()
+    try:
+        del module
+        assert gone() is None
+    finally:
+        gc.enable()
+    for other in copies:
+        assert other(flow.ones(2, 4).to_global(placement, flow.sbp.broadcast)).is_global
+    forward = copies[0].forward
+    del copies, other
+    with pytest.raises(ReferenceError, match="the module that was made global is no more"):
+        forward(flow.ones(2, 4))

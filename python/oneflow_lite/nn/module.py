@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -24,14 +25,23 @@ class _PlacedForward:
     """A module's ``forward`` that makes global tensors.
 
     A copy of the module has it too. A pickled module has the whole parameters, and plain forward.
+    The module has this as an attribute, so this must not keep the module.
     """
 
     def __init__(self, module: Module, placement: _ext.placement) -> None:
-        self.module, self.placement = module, placement
+        self._module, self.placement = weakref.ref(module), placement
+
+    @property
+    def module(self) -> Module:
+        module = self._module()
+        if module is None:
+            raise ReferenceError("forward(): the module that was made global is no more")
+        return module
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        module = self.module
         with _ext._GlobalScope(self.placement):
-            return type(self.module).forward(self.module, *args, **kwargs)
+            return type(module).forward(module, *args, **kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> _PlacedForward:
         return _PlacedForward(copy.deepcopy(self.module, memo), self.placement)
@@ -82,6 +92,14 @@ class Module(Stateful):
         if not (self._pre_hooks or self._hooks or self._backward_hooks or self._backward_pre_hooks):
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, args, kwargs)
+
+    def __copy__(self: _Self) -> _Self:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        placed = self.__dict__.get("forward")
+        if isinstance(placed, _PlacedForward):
+            made.__dict__["forward"] = _PlacedForward(made, placed.placement)
+        return made
 
     # Attributes. Parameters, buffers and modules live in dictionaries of their own.
 
