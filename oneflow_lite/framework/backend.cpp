@@ -5,8 +5,8 @@
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/argument_name.h"
 #include "oneflow_lite/framework/dispatch.h"
-#include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "oneflow_lite/framework/output_layout.h"
@@ -16,22 +16,6 @@ namespace {
 
 using Specs = absl::InlinedVector<TensorSpec, 4>;
 using OutputSpecs = absl::InlinedVector<TensorSpec, 2>;
-
-const std::string& InputName(const OpDef& def, size_t i) {
-  return def.inputs[std::min(i, def.inputs.size() - 1)].name;
-}
-
-// As the user knows it: by the function of the op's name, where there is one.
-std::string ArgumentName(const OpDef& def, size_t i) {
-  size_t tensors = 0;
-  if (const auto function = FindFunction(def.name); function.ok()) {
-    for (const ArgSchema& arg : (*function)->args) {
-      const bool tensor = arg.type == ArgType::kTensor || arg.type == ArgType::kOperand;
-      if (tensor && tensors++ == i) return arg.name;
-    }
-  }
-  return InputName(def, i);
-}
 
 bool IsScalarOperand(const OpDef& def, const Tensor& t) {
   return def.scalar_operands && t.ndim() == 0 && t.device().type == DeviceType::kCPU;

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "oneflow_lite/framework/argument_name.h"
 
 namespace oneflow_lite {
 namespace {
@@ -303,5 +304,16 @@ bool AppendOlderOrder(const char* function, const char* names, const char* file,
   return true;
 }
 }  // namespace internal
+
+std::string ArgumentName(const OpDef& op, size_t i) {
+  size_t tensors = 0;
+  if (const auto function = FindFunction(op.name); function.ok()) {
+    for (const ArgSchema& arg : (*function)->args) {
+      const bool tensor = arg.type == ArgType::kTensor || arg.type == ArgType::kOperand;
+      if (tensor && tensors++ == i) return arg.name;
+    }
+  }
+  return op.inputs[std::min(i, op.inputs.size() - 1)].name;
+}
 
 }  // namespace oneflow_lite

@@ -8,6 +8,7 @@
 
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/argument_name.h"
 #include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/sharding.h"
 
@@ -167,16 +168,16 @@ class Planner {
           inputs_.push_back({{}, DType::kFloat32, {}, false});
           continue;
         }
-        return NotDefined(def_.name, NameOf(i));
+        return NotDefined(def_.name, ArgumentName(def_, i));
       }
       if (t.ndim() > kMaxDims) {
-        return Error(ErrorKind::kShape, def_.name, "(): ", NameOf(i), " has ", t.ndim(),
+        return Error(ErrorKind::kShape, def_.name, "(): ", ArgumentName(def_, i), " has ", t.ndim(),
                      " dims, but at most ", kMaxDims, " are supported");
       }
       inputs_.push_back({t.shape(), t.dtype(), t.device(), true});
       if (!g) continue;
       if (first && g->placement != GlobalOf(*first)->placement) {
-        return Error(ErrorKind::kRuntime, def_.name, "(): ", NameOf(i), " lies on ",
+        return Error(ErrorKind::kRuntime, def_.name, "(): ", ArgumentName(def_, i), " lies on ",
                      g->placement->ToString(), ", but another input on ",
                      GlobalOf(*first)->placement->ToString(),
                      "; bring them together with to_global()");
@@ -199,7 +200,7 @@ class Planner {
       if (t.ndim() == 0 && t.device().type == DeviceType::kCPU &&
           !def_.MutatesInput(i, inputs_.size()))
         continue;
-      return Error(ErrorKind::kRuntime, def_.name, "(): ", NameOf(i), " is a local tensor (",
+      return Error(ErrorKind::kRuntime, def_.name, "(): ", ArgumentName(def_, i), " is a local tensor (",
                    Describe(t), "), but another input is global, on ", plan_.placement->ToString(),
                    "; make it global with to_global()");
     }
@@ -212,10 +213,6 @@ class Planner {
     plan_.placement = scope->placement;
     wanted_ = scope->sbp;
     return OkStatus();
-  }
-
-  std::string NameOf(size_t i) const {
-    return def_.inputs[std::min(i, def_.inputs.size() - 1)].name;
   }
 
   Status InferLogical() {

@@ -376,9 +376,9 @@ def test_in_place(ranks):
 def errors(rank):
     p, half = flow.placement("cpu", LINE), flow.placement("cpu", [0, 1])
     x = flow.ones(4, 4, placement=p, sbp=flow.sbp.split(0))
-    with pytest.raises(RuntimeError, match=r"add\(\): b is a local tensor .*to_global\(\)"):
+    with pytest.raises(RuntimeError, match=r"add\(\): other is a local tensor .*to_global\(\)"):
         x + flow.ones(4, 4)
-    with pytest.raises(RuntimeError, match=r"add\(\): b lies on .* but another input on "):
+    with pytest.raises(RuntimeError, match=r"add\(\): other lies on .* but another input on "):
         x + flow.ones(4, 4, placement=half, sbp=flow.sbp.split(0))
     with pytest.raises(IndexError, match="sbp splits dim 2, which a tensor of shape"):
         x.to_global(sbp=flow.sbp.split(2))
