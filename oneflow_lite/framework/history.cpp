@@ -164,7 +164,8 @@ bool IsLeaf(const Tensor& t) {
 Tensor Grad(const Tensor& t) {
   const AutogradMeta* meta = Find(t);
   if (!meta) return Tensor();
-  return ReadSlot(meta->retained ? *meta->retained : meta->grad);
+  std::lock_guard lock(slots_mutex);  // retain_grad() of another thread may move it
+  return meta->retained ? *meta->retained : meta->grad;
 }
 
 void* SlotOfOwnedGrad(const TensorImpl& t) {
@@ -191,7 +192,8 @@ Status SetGrad(const Tensor& t, Tensor grad) {
     OFL_RETURN_IF_ERROR(CheckOnePlacement("grad", grad, t));
   }
   AutogradMeta& meta = MetaOf(t);
-  ReplaceSlot(meta.retained ? meta.retained.get() : &meta.grad, std::move(grad));
+  std::lock_guard lock(slots_mutex);  // retain_grad() of another thread may move it
+  std::swap(meta.retained ? *meta.retained : meta.grad, grad);
   return OkStatus();
 }
 
