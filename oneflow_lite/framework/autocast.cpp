@@ -111,10 +111,12 @@ StatusOr<Tensor> CachedOrCast(const Tensor& t, DType dtype) {
   if (!leaf.defined()) return RunCast(t, dtype);
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(t.device()));
   auto& casts = State().casts;
+  std::vector<CachedCast> stale;  // freed after the loop: freeing a tensor may run code that casts
   const auto [begin, end] = casts.equal_range(leaf.impl());
   for (auto it = begin; it != end;) {
     if (StandsFor(it->second, t, dtype, *stream)) return it->second.result;
     const bool changed = it->second.version != it->second.storage->version();
+    if (changed) stale.push_back(std::move(it->second));
     it = changed ? casts.erase(it) : std::next(it);
   }
   OFL_ASSIGN_OR_RETURN(Tensor result, RunCast(t, dtype));
