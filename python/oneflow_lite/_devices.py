@@ -10,15 +10,6 @@ import numpy as np
 from oneflow_lite._oneflow_lite import ShapeError, Tensor
 
 
-def check_one_device(name: str, **tensors: Tensor) -> None:
-    """RuntimeError where tensors, given by their arguments' names, are on different devices."""
-    (first, one), *others = tensors.items()
-    for argument, t in others:
-        if t.device != one.device:
-            raise RuntimeError(f"{name}(): all tensors must be on one device, but {first} is on "
-                               f"{one.device} and {argument} on {t.device}")  # fmt: skip
-
-
 def common_shape(name: str, shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
     """What shapes broadcast to; ShapeError where they do not."""
     given = [tuple(shape) for shape in shapes]

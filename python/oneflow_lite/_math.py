@@ -25,11 +25,6 @@ def as_given(y: Tensor, input: Tensor) -> Tensor:
     return y.to(None, input.dtype) if input.dtype.is_floating_point else y
 
 
-def as_float(input: Tensor) -> Tensor:
-    """Integers and bool as float32; floats as they are."""
-    return input if input.dtype.is_floating_point else input.to(None, _ext.float32)
-
-
 _NARROW = (_ext.float16, _ext.bfloat16)
 
 

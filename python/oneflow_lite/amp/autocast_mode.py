@@ -151,11 +151,6 @@ class again:
             _ext.pop_autocast()
 
 
-def without_autocast() -> again:
-    """A context in which nothing is cast, on this thread."""
-    return again([(kind, (False, default, True, False)) for kind, default in _DEFAULTS.items()])
-
-
 def custom_fwd(
     fwd: Callable[..., Any] | None = None,
     *,
