@@ -4,7 +4,6 @@
 #include "primitive/presence.h"
 
 #include <cstring>
-#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -32,16 +31,20 @@ class CpuPresence final : public Presence {
  private:
   template <class T>
   static void Mark(int64_t n, const T* x, int64_t low, int64_t size, bool* seen) {
-    std::mutex joining;
-    ParallelFor(n, kPart, [&](int64_t begin, int64_t end) {
-      std::vector<uint8_t> own(static_cast<size_t>(size));
+    const int64_t parts = ParallelRanges(n, kPart);
+    std::vector<uint8_t> marks(static_cast<size_t>(parts * size));  // in the region none may throw
+    ParallelFor(parts, 1, [&](int64_t first, int64_t last) {
+      uint8_t* own = marks.data() + first * size;
+      const int64_t begin = n * first / parts, end = n * last / parts;
       for (int64_t i = begin; i < end; ++i) {
         const uint64_t at = static_cast<uint64_t>(int64_t{x[i]}) - static_cast<uint64_t>(low);
         if (at < static_cast<uint64_t>(size)) own[at] = 1;
       }
-      const std::lock_guard lock(joining);
-      for (int64_t k = 0; k < size; ++k) seen[k] = seen[k] || own[static_cast<size_t>(k)] != 0;
     });
+    for (int64_t part = 0; part < parts; ++part) {
+      const uint8_t* own = marks.data() + part * size;
+      for (int64_t k = 0; k < size; ++k) seen[k] = seen[k] || own[k] != 0;
+    }
   }
 
   DType dtype_;
