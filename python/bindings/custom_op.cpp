@@ -15,6 +15,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/extension.h"
+#include "oneflow_lite/framework/op_function.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/throwing.h"
@@ -31,18 +32,9 @@ py::list WrapList(const Range& tensors) {
   return list;
 }
 
-py::object WrapAttr(const AttrValue& v) {
-  if (auto* b = std::get_if<bool>(&v)) return py::bool_(*b);
-  if (auto* i = std::get_if<int64_t>(&v)) return py::int_(*i);
-  if (auto* f = std::get_if<double>(&v)) return py::float_(*f);
-  if (auto* s = std::get_if<std::string>(&v)) return py::str(*s);
-  if (auto* t = std::get_if<DType>(&v)) return OwnedOrThrow(WrapDType(*t));
-  if (auto* d = std::get_if<Dims>(&v)) return OwnedOrThrow(WrapDims(*d));
-  return py::none();
-}
 py::list WrapAttrs(const Attrs& attrs) {
   py::list list;
-  for (size_t i = 0; i < attrs.size(); ++i) list.append(WrapAttr(attrs[i]));
+  for (size_t i = 0; i < attrs.size(); ++i) list.append(OwnedOrThrow(WrapValue(ToValue(attrs[i]))));
   return list;
 }
 
