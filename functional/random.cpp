@@ -89,25 +89,37 @@ StatusOr<uint64_t> CountOf(const char* name, int64_t low, int64_t high) {
   return static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
 }
 
-// One more than the largest integer, of at most 31 bits, up to which the dtype holds all.
-int64_t LimitOf(DType dtype) {
+// How many integers from 0 on a dtype has without a gap.
+int64_t CountFrom0(DType dtype) {
   switch (dtype) {
     case DType::kBool:
       return 2;
+    case DType::kUInt8:
+      return 1 << 8;
     case DType::kInt8:
       return 1 << 7;
-    case DType::kUInt8:
-    case DType::kBFloat16:
-      return 1 << 8;
-    case DType::kFloat16:
-      return 1 << 11;
     case DType::kInt16:
       return 1 << 15;
-    case DType::kFloat32:
-      return 1 << 24;
-    default:
+    case DType::kInt32:
       return int64_t{1} << 31;
+    case DType::kInt64:
+      return std::numeric_limits<int64_t>::max();
+    case DType::kFloat16:
+      return (1 << 11) + 1;
+    case DType::kBFloat16:
+      return (1 << 8) + 1;
+    case DType::kFloat32:
+      return (1 << 24) + 1;
+    case DType::kFloat64:
+      return (int64_t{1} << 53) + 1;
   }
+  return 0;
+}
+
+// Below what random_() draws where no end is given: of at most 31 bits.
+int64_t LimitOf(DType dtype) {
+  const int64_t count = CountFrom0(dtype) - (IsFloating(dtype) ? 1 : 0);
+  return std::min(count, int64_t{1} << 31);
 }
 
 // More integers than a word tells apart: remainders of 63 bits, so that one comes at most
@@ -259,37 +271,6 @@ StatusOr<Tensor> RandInt(int64_t low, int64_t high, SizeList size, Ref<Generator
   OFL_ASSIGN_OR_RETURN(const Tensor y, Empty(size, dtype.value_or(DType::kInt64), device));
   return Leaf(IntegersInto("randint", y, low, high, std::move(generator)), requires_grad);
 }
-
-namespace {
-
-// How many integers from 0 on a dtype has without a gap.
-int64_t CountFrom0(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return 2;
-    case DType::kUInt8:
-      return 1 << 8;
-    case DType::kInt8:
-      return 1 << 7;
-    case DType::kInt16:
-      return 1 << 15;
-    case DType::kInt32:
-      return int64_t{1} << 31;
-    case DType::kInt64:
-      return std::numeric_limits<int64_t>::max();
-    case DType::kFloat16:
-      return (1 << 11) + 1;
-    case DType::kBFloat16:
-      return (1 << 8) + 1;
-    case DType::kFloat32:
-      return (1 << 24) + 1;
-    case DType::kFloat64:
-      return (int64_t{1} << 53) + 1;
-  }
-  return 0;
-}
-
-}  // namespace
 
 StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DType> dtype,
                           std::optional<Device> device, bool requires_grad) {
