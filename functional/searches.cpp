@@ -132,11 +132,18 @@ StatusOr<Tensor> Bucketize(const Operand& x, const Tensor& boundaries, bool righ
   return SearchSorted(boundaries, x, right, out_int32);
 }
 
+namespace {
+
+constexpr int64_t kFew = 16;  // elements among which comparisons of all beat a search for each
+
 // Whether each is compared with each, which is fewer calls than a search where there are few pairs.
 bool ComparesAll(const Tensor& sought, const Tensor& among) {
-  constexpr int64_t kFew = 16, kFewPairs = 1 << 14;
+  constexpr int64_t kFewPairs = 1 << 14;
   return among.numel() <= kFew && sought.numel() * among.numel() <= kFewPairs;
 }
+
+}  // namespace
+
 StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool invert) {
   const Tensor* x = std::get_if<Tensor>(&elements);
   const Tensor* y = std::get_if<Tensor>(&others);
@@ -167,7 +174,7 @@ StatusOr<Tensor> IsIn(const Operand& elements, const Operand& others, bool inver
     return invert ? All(pairs, Dims{-1}) : Any(pairs, Dims{-1});
   }
   // Comparisons of all, which vectors make, beat a search for each; of few they are as many calls.
-  constexpr int64_t kFew = 16, kMany = 8192;
+  constexpr int64_t kMany = 8192;
   const bool compares = among.numel() <= kFew && sought.numel() >= kMany;
   if (compares && CallsAreCheap(sought)) return IsOneOf(sought, among, invert);
   OFL_ASSIGN_OR_RETURN(TensorList ordered, Sort(among));
