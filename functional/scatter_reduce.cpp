@@ -70,7 +70,6 @@ StatusOr<Tensor> Product(const Meeting& m) {
   return Narrow(found, axis, 0, size);
 }
 
-// y, as the mean of the elements of x and src that equal it: so it has their gradients.
 // Whether a is b, NaN among them.
 StatusOr<Tensor> IsSame(const Tensor& a, const Tensor& b) {
   OFL_ASSIGN_OR_RETURN(const Tensor equal, Eq(a, b));
@@ -80,6 +79,7 @@ StatusOr<Tensor> IsSame(const Tensor& a, const Tensor& b) {
   return LogicalOr(equal, both_nan);
 }
 
+// y, as the mean of the elements of x and src that equal it: so it has their gradients.
 StatusOr<Tensor> AsMeanOfWinners(const Meeting& m, const Tensor& met, const Tensor& y,
                                  bool include_self) {
   OFL_ASSIGN_OR_RETURN(Tensor own, LogicalNot(met));

@@ -35,7 +35,6 @@ StatusOr<Tensor> Triangle(const char* name, const Tensor& x, int64_t diagonal, b
   return Call(op, {x}, {std::clamp(diagonal, -rows - 1, cols + 1), lower});
 }
 
-// Row by row the columns that the triangle keeps: from first to last.
 // How many places of [rows, cols] are on and below a diagonal, whose offset is in [-rows, cols].
 __int128 OnAndBelow(__int128 rows, __int128 cols, __int128 offset) {
   const __int128 first = std::max<__int128>(0, -offset);  // the row that has one
@@ -50,6 +49,7 @@ StatusOr<Tensor> TriangleIndices(const char* name, int64_t rows, int64_t cols, i
   OFL_RETURN_IF_ERROR(CheckSize(name, "row", rows));
   OFL_RETURN_IF_ERROR(CheckSize(name, "col", cols));
   offset = std::clamp(offset, -rows, cols);
+  // Of a row the columns that the triangle keeps: from first to last.
   const auto range = [&](int64_t r) {
     const int64_t at = std::clamp<int64_t>(r + offset + lower, 0, cols);
     return lower ? std::pair<int64_t, int64_t>(0, at) : std::pair<int64_t, int64_t>(at, cols);

@@ -13,9 +13,10 @@
 namespace oneflow_lite {
 
 // Splits [0, n) into one contiguous range per thread and calls body(begin, end) on each, on this
-// thread alone where n <= grain, inside another ParallelFor, or in a process that was forked after
-// threads had been started (an OpenMP region there would hang). The split depends on n, grain and
-// num_threads() only, so the same call gives the same bits. body must not throw.
+// thread alone where n <= grain, inside another ParallelFor of several ranges, or in a process that
+// was forked after threads had been started (an OpenMP region there would hang). Elsewhere the
+// split depends on n, grain and num_threads(): the same call gives the same bits. body must not
+// throw.
 OFL_API void ParallelFor(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
 // How many ranges ParallelFor(n, grain) would make.

@@ -71,7 +71,7 @@ class OFL_API GradGuard {
 namespace internal {
 // The last stages; each is a function in a file of its own.
 Status DispatchAutograd(OpCall& call);  // autograd.cpp
-Status DispatchBackend(OpCall& call);   // backend.cpp: local or meta
+Status DispatchBackend(OpCall& call);   // backend.cpp: local, meta, global
 }  // namespace internal
 
 }  // namespace oneflow_lite

@@ -38,7 +38,7 @@ class OFL_API Node : public RefCounted {
 
   absl::InlinedVector<Edge, 2> edges;
   uint32_t num_outputs = 1;  // of the forward: how many gradients come in
-  uint64_t sequence = 0;     // later forward, larger number: runs earlier in backward
+  uint64_t sequence = 0;     // of this thread's forward: the later, the earlier in backward
   Ref<Stream> stream;        // the forward's; null on the CPU
   HookList hooks;            // on the gradient of forward output `slot`
 
