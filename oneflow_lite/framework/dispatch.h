@@ -63,6 +63,8 @@ class OFL_API GradGuard {
  public:
   explicit GradGuard(bool enabled) : previous_(GradEnabled()) { SetGradEnabled(enabled); }
   ~GradGuard() { SetGradEnabled(previous_); }
+  GradGuard(const GradGuard&) = delete;
+  GradGuard& operator=(const GradGuard&) = delete;
 
  private:
   bool previous_;
