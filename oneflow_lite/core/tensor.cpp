@@ -108,7 +108,7 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
   const int64_t numel = CheckedNumel(shape);
   if (numel < 0) {
     return Error(ErrorKind::kValue, "empty(): shape ", shape.ToString(),
-                 " has more than 2^63 bytes");
+                 " has 2^60 elements or more");
   }
   OFL_ASSIGN_OR_RETURN(Ref<Storage> storage,
                        Storage::Allocate(static_cast<size_t>(numel) * SizeOf(dtype), device));
