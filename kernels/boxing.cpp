@@ -309,7 +309,7 @@ StatusOr<Tensor> BoxAcross(const Tensor& local, const Boxing& move) {
     const Device device = from.device();
     OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
     OFL_ASSIGN_OR_RETURN(auto ranks, GetCommunicator(from.type(), all));
-    // Allocated before the group begins, so that no error can leave it open.
+    // Allocated before the group begins, since all of its ranks must end it.
     struct Message {
       bool send;
       Tensor part;
@@ -333,8 +333,11 @@ StatusOr<Tensor> BoxAcross(const Tensor& local, const Boxing& move) {
     }
     OFL_RETURN_IF_ERROR(ranks->GroupBegin());
     for (const auto& [send, part, peer] : messages) {
-      OFL_RETURN_IF_ERROR(send ? ranks->Send(*stream, part.data(), part.numel(), move.dtype, peer)
-                               : ranks->Recv(*stream, part.data(), part.numel(), move.dtype, peer));
+      Status noted = send ? ranks->Send(*stream, part.data(), part.numel(), move.dtype, peer)
+                          : ranks->Recv(*stream, part.data(), part.numel(), move.dtype, peer);
+      if (noted.ok()) continue;
+      ranks->GroupDrop();
+      return noted;
     }
     OFL_RETURN_IF_ERROR(ranks->GroupEnd());
   }
