@@ -128,7 +128,7 @@ HWY_INLINE hn::Vec<D> StartOf(D d, const T* x) {
 // Vectors of C over elements of T. Floats become four doubles at a time: eight take more than twice
 // as long on Zen 4.
 template <class C, class T>
-using FoldTag = hn::CappedTag<C, (sizeof(C) == 8 && sizeof(T) < 8) ? 4 : 64 / sizeof(C)>;
+using FoldTag = hn::CappedTag<C, (std::is_same_v<C, double> && std::is_same_v<T, float>) ? 4 : 64>;
 
 // The elements widened, to double through float.
 template <class D, class T>
@@ -238,10 +238,10 @@ SumOf<C> FoldRow(int64_t n, const void* data) {
   if constexpr (std::is_floating_point_v<C> && requires { F::kIsMin; }) {
     return FoldExtreme<F::kIsMin, F, C>(n, x);
   } else if constexpr (std::is_same_v<T, float> && std::is_base_of_v<SumFold, F>) {
-    // Loads of a quarter of a line: on Zen 4 memory beyond the caches comes 1.3 times as fast.
-    const hn::CappedTag<float, 4> quarter;
-    const auto all = FoldInEight<F>(quarter, static_cast<size_t>(n), x);
-    return hn::GetLane(hn::SumOfLanes(quarter, all));
+    // Loads of half a line: on Zen 4 memory beyond the caches comes a tenth faster.
+    const hn::CappedTag<float, 8> half;
+    const auto all = FoldInEight<F>(half, static_cast<size_t>(n), x);
+    return hn::GetLane(hn::SumOfLanes(half, all));
   } else {
     const auto first = StartOf<F>(d, x), start = F::Of(d, first);
     hn::Vec<decltype(d)> s[4] = {start, start, start, start};
