@@ -116,10 +116,14 @@ class RowStarts {
     }
   }
   int64_t at(int operand) const { return starts_[operand]; }
-  void Next() {
-    for (int d = g_.ndim - 2; d >= 0; --d) {
-      for (int k = 0; k < 3; ++k) starts_[k] += g_.strides[k][d];
-      if (++index_[d] < g_.dims[d]) return;
+  // Rows from here on that lie stride(operand) apart.
+  int64_t left() const { return g_.ndim < 2 ? 1 : g_.dims[g_.ndim - 2] - index_[g_.ndim - 2]; }
+  int64_t stride(int operand) const { return g_.ndim < 2 ? 0 : g_.strides[operand][g_.ndim - 2]; }
+  // n <= left() rows on.
+  void Next(int64_t n) {
+    for (int d = g_.ndim - 2; d >= 0; --d, n = 1) {
+      for (int k = 0; k < 3; ++k) starts_[k] += n * g_.strides[k][d];
+      if ((index_[d] += n) < g_.dims[d]) return;
       for (int k = 0; k < 3; ++k) starts_[k] -= g_.dims[d] * g_.strides[k][d];
       index_[d] = 0;
     }
@@ -169,14 +173,15 @@ class CpuBinary final : public Binary {
     const DenseOperand u = DenseNumber(dtype_, a.number), v = DenseNumber(dtype_, b.number);
     if (LiesInRows(g, a, b)) return LaunchRows(g, {a.data, u.number}, {b.data, v.number}, out);
     dense_pass_.Run(g, {{{a.data}, {b.data}}}, out, [&](int64_t n, const auto& in, void* y) {
-      dense_(n, {a.data ? in[0] : nullptr, u.number}, {b.data ? in[1] : nullptr, v.number}, y);
+      dense_(1, n, {a.data ? in[0] : nullptr, u.number}, {b.data ? in[1] : nullptr, v.number}, y,
+             0);
     });
   }
 
   // Whether all elements in memory lie in one row, in the dtype, or in long rows for each of which
   // an operand may have a single element. Of others several share a chunk.
   bool LiesInRows(const Elementwise<3>& g, const Operand& a, const Operand& b) const {
-    constexpr int64_t kLong = 256;
+    constexpr int64_t kLong = 64;
     if ((a.data && !as_it_lies_[0]) || (b.data && !as_it_lies_[1])) return false;
     if (g.ndim == 0) return true;
     const int last = g.ndim - 1;
@@ -189,27 +194,22 @@ class CpuBinary final : public Binary {
   void LaunchRows(const Elementwise<3>& g, const DenseOperand& a, const DenseOperand& b,
                   void* out) const {
     const int64_t cols = g.ndim == 0 ? 1 : g.dims[g.ndim - 1];
-    const auto element = [&](const DenseOperand& operand, int k, int64_t start, int64_t begin) {
-      if (!operand.data) return operand;
+    const auto in_rows = [&](const DenseOperand& o, int k, const RowStarts& row, int64_t from) {
+      if (!o.data) return o;
       const int64_t stride = g.ndim == 0 ? 1 : g.strides[k][g.ndim - 1];
-      const char* p = static_cast<const char*>(operand.data) + (start + begin * stride) * item_;
-      return stride == 0 ? ElementAt(p) : DenseOperand{p};
+      const char* p = static_cast<const char*>(o.data) + (row.at(k) + from * stride) * item_;
+      return DenseOperand{p, 0, row.stride(k), stride == 0};
     };
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       RowStarts row(g, begin / cols);
       int64_t from = begin % cols;
-      for (int64_t left = end - begin; left > 0; row.Next()) {
-        const int64_t n = std::min(cols - from, left);
-        dense_(n, element(a, 0, row.at(0), from), element(b, 1, row.at(1), from),
-               static_cast<char*>(out) + (row.at(2) + from) * item_);
-        from = 0;
-        left -= n;
+      for (int64_t left = end - begin, rows, n; left > 0; left -= rows * n, from = 0) {
+        rows = from == 0 && left >= cols ? std::min(row.left(), left / cols) : 1;
+        n = std::min(cols - from, left);
+        dense_(rows, n, in_rows(a, 0, row, from), in_rows(b, 1, row, from),
+               static_cast<char*>(out) + (row.at(2) + from) * item_, row.stride(2));
+        row.Next(rows);
       }
-    });
-  }
-  DenseOperand ElementAt(const char* p) const {
-    return VisitFloating(dtype_, [&]<class T>(Tag<T>) -> DenseOperand {
-      return {nullptr, static_cast<ComputeOf<T>>(*reinterpret_cast<const T*>(p))};
     });
   }
 

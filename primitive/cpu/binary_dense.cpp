@@ -22,46 +22,69 @@ HWY_INLINE hn::Vec<TagOf<T>> SetNumber(double v) {
   return hn::Set(TagOf<T>(), static_cast<ComputeOf<T>>(v));
 }
 
+// An operand in one row: elements, or without them one for all.
+template <class T>
+struct InRow {
+  const T* data;
+  Pack<T> all;
+
+  HWY_INLINE InRow(const DenseOperand& o, int64_t row)
+      : data(static_cast<const T*>(o.data)), all(SetPack<T>(SetNumber<T>(o.number))) {
+    if (!data) return;
+    data += row * o.row;
+    if (!o.each) return;
+    all = SetPack<T>(hn::Set(TagOf<T>(), static_cast<ComputeOf<T>>(*data)));
+    data = nullptr;
+  }
+  HWY_INLINE Pack<T> Load(size_t i, size_t count) const {
+    return data ? LoadPack(data + i, count, hn::Zero(TagOf<T>())) : all;
+  }
+};
+
 template <class T, class F>
-void Loop(int64_t n, const DenseOperand& a, const DenseOperand& b, void* out_data) {
-  const TagOf<T> d;
-  const T* x = static_cast<const T*>(a.data);
-  const T* y = static_cast<const T*>(b.data);
-  const auto zero = hn::Zero(d);
-  const auto all_x = SetPack<T>(SetNumber<T>(a.number));
-  const auto all_y = SetPack<T>(SetNumber<T>(b.number));
-  GeneratePacks<T, false, true>(static_cast<size_t>(n), static_cast<T*>(out_data),
-                                [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-                                  return EachPart(F(), x ? LoadPack(x + i, count, zero) : all_x,
-                                                  y ? LoadPack(y + i, count, zero) : all_y);
-                                });
+void Loop(int64_t rows, int64_t cols, const DenseOperand& a, const DenseOperand& b, void* out,
+          int64_t out_row) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const InRow<T> x(a, r), y(b, r);
+    GeneratePacks<T, false, true>(static_cast<size_t>(cols), static_cast<T*>(out) + r * out_row,
+                                  [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+                                    return EachPart(F(), x.Load(i, count), y.Load(i, count));
+                                  });
+  }
 }
 // The bits of a with the sign of b: of either type.
 template <class T>
-void CopySignLoop(int64_t n, const DenseOperand& a, const DenseOperand& b, void* out_data) {
+void CopySignLoop(int64_t rows, int64_t cols, const DenseOperand& a, const DenseOperand& b,
+                  void* out_data, int64_t out_row) {
   const hn::ScalableTag<uint16_t> d;
-  const auto* x = static_cast<const uint16_t*>(a.data);
-  const auto* y = static_cast<const uint16_t*>(b.data);
-  auto* out = static_cast<uint16_t*>(out_data);
-  const auto bits = [](double v) { return T(static_cast<float>(v)).bits; };
-  const auto all_x = hn::Set(d, bits(a.number)), all_y = hn::Set(d, bits(b.number));
   const auto zero = hn::Zero(d), sign = hn::Set(d, uint16_t{0x8000});
-  ForEachVector(d, static_cast<size_t>(n), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto u = x ? LoadUpTo(d, x + i, count, zero) : all_x;
-    const auto v = y ? LoadUpTo(d, y + i, count, zero) : all_y;
-    StoreUpTo(hn::Or(hn::AndNot(sign, u), hn::And(sign, v)), d, out + i, count);
-  });
+  const auto bits = [](double v) { return T(static_cast<float>(v)).bits; };
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto* x = static_cast<const uint16_t*>(a.data);
+    const auto* y = static_cast<const uint16_t*>(b.data);
+    if (x) x += r * a.row;
+    if (y) y += r * b.row;
+    const auto all_x = hn::Set(d, x ? *x : bits(a.number));
+    const auto all_y = hn::Set(d, y ? *y : bits(b.number));
+    auto* out = static_cast<uint16_t*>(out_data) + r * out_row;
+    ForEachVector(d, static_cast<size_t>(cols), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+      const auto u = x && !a.each ? LoadUpTo(d, x + i, count, zero) : all_x;
+      const auto v = y && !b.each ? LoadUpTo(d, y + i, count, zero) : all_y;
+      StoreUpTo(hn::Or(hn::AndNot(sign, u), hn::And(sign, v)), d, out + i, count);
+    });
+  }
 }
 // Of a number that IsShortPower takes.
 template <class T>
-void PowerLoop(int64_t n, const DenseOperand& a, const DenseOperand& b, void* out) {
+void PowerLoop(int64_t rows, int64_t cols, const DenseOperand& a, const DenseOperand& b, void* out,
+               int64_t out_row) {
   const auto third = [](auto x, auto) OFL_SIMD_LAMBDA { return hn::Mul(hn::Mul(x, x), x); };
   const auto fourth = [](auto x, auto) OFL_SIMD_LAMBDA {
     const auto square = hn::Mul(x, x);
     return hn::Mul(square, square);
   };
-  if (b.number == 3) return Loop<T, decltype(third)>(n, a, b, out);
-  Loop<T, decltype(fourth)>(n, a, b, out);
+  if (b.number == 3) return Loop<T, decltype(third)>(rows, cols, a, b, out, out_row);
+  Loop<T, decltype(fourth)>(rows, cols, a, b, out, out_row);
 }
 template <class V>
 HWY_INLINE V PreluOf(V x, V weight) {

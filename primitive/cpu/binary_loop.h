@@ -32,9 +32,9 @@ constexpr auto Raw(T v) {
 BinaryLoop FindDivision(BinaryOp op, DType dtype);
 BinaryLoop FindBinaryMath(BinaryOp op, DType dtype);
 
-// out may be an operand.
-using DenseBinaryLoop = void (*)(int64_t n, const DenseOperand& a, const DenseOperand& b,
-                                 void* out);
+// Rows of `cols` elements; those of out lie `out_row` apart. out may be an operand.
+using DenseBinaryLoop = void (*)(int64_t rows, int64_t cols, const DenseOperand& a,
+                                 const DenseOperand& b, void* out, int64_t out_row);
 // The loop over floats as they lie; null for other dtypes, and for functions whose arithmetic
 // outweighs the conversion.
 DenseBinaryLoop FindDenseBinary(BinaryOp op, DType dtype);

@@ -3,16 +3,20 @@
 // An operand of a loop over floats as they lie in memory.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 
 #include "primitive/cpu/convert.h"
 
 namespace oneflow_lite {
 
-// Elements in a row, or, without data, a number for all of them.
+// Elements in a row, or, without data, a number for all of them. Of rows that lie `row` elements
+// apart, `each` has one element alone.
 struct DenseOperand {
   const void* data = nullptr;
   double number = 0;
+  int64_t row = 0;
+  bool each = false;
 };
 
 // A caller's number, rounded to the compute type of the dtype. A NaN is the quiet one, as
