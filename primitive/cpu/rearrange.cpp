@@ -26,17 +26,24 @@ HWY_INLINE hn::Vec<D> Reversed(D d, hn::Vec<D> v) {
   }
 }
 
+// n elements, at least a vector of D: the last one begins within the one before, if it has to.
+template <class D, class T>
+HWY_INLINE void ReverseWithin(D d, int64_t n, const T* x, T* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), last = n - lanes;
+  for (int64_t i = 0; i < last; i += lanes) {
+    hn::StoreU(Reversed(d, hn::LoadU(d, x + last - i)), d, y + i);
+  }
+  hn::StoreU(Reversed(d, hn::LoadU(d, x)), d, y + last);
+}
 template <class T>
 void ReverseRow(int64_t n, const void* x_data, void* y_data) {
   const hn::ScalableTag<T> d;
+  const hn::FixedTag<T, 16 / sizeof(T)> block;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    hn::StoreU(Reversed(d, hn::LoadU(d, x + n - i - lanes)), d, y + i);
-  }
-  for (; i < n; ++i) y[i] = x[n - 1 - i];
+  if (n >= static_cast<int64_t>(hn::Lanes(d))) return ReverseWithin(d, n, x, y);
+  if (n >= static_cast<int64_t>(hn::Lanes(block))) return ReverseWithin(block, n, x, y);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
 // From the end: forwards, each load would wait for the store that it seems to read from.
@@ -169,12 +176,29 @@ HWY_INLINE void TransposeSquare(const T* x, int64_t x_stride, T* y, int64_t y_st
   for (int i = 0; i < kRows; ++i) hn::StoreU(rows[i], d, y + i * y_stride);
 }
 
+// Three rows of triples that lie one after another, as the colours of an image.
+template <class T>
+void SplitTriples(int64_t cols, const T* x, T* y, int64_t y_stride) {
+  const hn::ScalableTag<T> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t c = 0;
+  for (; c + lanes <= cols; c += lanes) {
+    hn::Vec<decltype(d)> rows[3];
+    hn::LoadInterleaved3(d, x + 3 * c, rows[0], rows[1], rows[2]);
+    for (int r = 0; r < 3; ++r) hn::StoreU(rows[r], d, y + r * y_stride + c);
+  }
+  for (; c < cols; ++c) {
+    for (int r = 0; r < 3; ++r) y[r * y_stride + c] = x[3 * c + r];
+  }
+}
+
 template <class T>
 void TransposeTile(int64_t rows, int64_t cols, const void* x_data, int64_t x_stride, void* y_data,
                    int64_t y_stride) {
   constexpr int64_t kSide = 16 / sizeof(T);
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
+  if (rows == 3 && x_stride == 3) return SplitTriples(cols, x, y, y_stride);
   const int64_t whole_rows = rows / kSide * kSide, whole_cols = cols / kSide * kSide;
   for (int64_t c = 0; c < whole_cols; c += kSide) {
     for (int64_t r = 0; r < whole_rows; r += kSide) {

@@ -14,41 +14,40 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // elements a thread is worth starting for
 
-// A row of the result, of the innermost dim.
-template <class T>
-void MoveRow(const RemapDim& d, ReverseFunction reverse, T fill, const T* x, T* y) {
-  if (d.mode == RemapMode::kFlip) {
-    const T* end = x + (d.size - 1) * d.stride;
-    if (d.stride == 1) {
-      reverse(d.out, end - (d.out - 1), y);
-    } else {
-      for (int64_t i = 0; i < d.out; ++i) y[i] = end[-i * d.stride];
+// The indices [to, to + n) of a dim, which show places from `from` on, each `step` farther, or
+// none.
+struct Stretch {
+  int64_t to, n, from, step;
+  bool inside;
+};
+
+// A dim's stretches: what lies before the places, what shows them in order, and what lies behind.
+struct Stretches {
+  Stretch of[3];
+  int count = 0;
+
+  explicit Stretches(const RemapDim& d) {
+    if (d.mode == RemapMode::kFlip) {
+      Add(d, 0, d.out, -1);
+      return;
     }
-    return;
-  }
-  if (d.mode == RemapMode::kShift && d.stride == 1) {
     const int64_t begin = std::clamp<int64_t>(-d.shift, 0, d.out);
     const int64_t end = std::clamp(d.size - d.shift, begin, d.out);
-    for (int64_t i = 0; i < begin; ++i) y[i] = fill;
-    if (end > begin) {
-      CopyBytes((end - begin) * int64_t{sizeof(T)}, x + begin + d.shift, y + begin);
-    }
-    for (int64_t i = end; i < d.out; ++i) y[i] = fill;
-    return;
+    const int64_t beyond = d.mode == RemapMode::kWrap ? 1 : d.mode == RemapMode::kReflect ? -1 : 0;
+    Add(d, 0, begin, beyond);
+    Add(d, begin, end, 1);
+    Add(d, end, d.out, beyond);
   }
-  for (int64_t i = 0; i < d.out;) {
-    int64_t j = i + d.shift;
-    if (d.mode == RemapMode::kWrap) j = d.Place(i);
-    if (d.stride == 1 && j >= 0 && j < d.size) {
-      const int64_t n = std::min(d.out - i, d.size - j);
-      CopyBytes(n * int64_t{sizeof(T)}, x + j, y + i);
-      i += n;
-      continue;
-    }
-    const int64_t place = d.Place(i);
-    y[i++] = place < 0 ? fill : x[place * d.stride];
+  const Stretch* begin() const { return of; }
+  const Stretch* end() const { return of + count; }
+
+ private:
+  void Add(const RemapDim& d, int64_t begin, int64_t end, int64_t step) {
+    if (begin == end) return;
+    const int64_t from = d.Place(begin);
+    of[count++] = {begin, end - begin, from, step, from >= 0};
   }
-}
+};
 
 // The indices from `begin` to `end` of a dim.
 RemapDim Piece(RemapDim d, int64_t begin, int64_t end) {
@@ -61,36 +60,94 @@ RemapDim Piece(RemapDim d, int64_t begin, int64_t end) {
   return d;
 }
 
+// The result plane by plane of the two innermost dims, block by block of their stretches.
+template <class T>
+class Mover {
+ public:
+  Mover(const RemapShape& s, T fill, const T* x, T* y)
+      : s_(s),
+        cols_(s.dims[s.ndim - 1]),
+        rows_(s.ndim > 1 ? s.dims[s.ndim - 2] : RemapDim()),
+        down_(rows_),
+        fill_(fill),
+        x_(x),
+        y_(y) {}
+
+  // Of rows [row, end) the columns of `cols`, which begin at `begin`.
+  void Move(int64_t row, int64_t end, const RemapDim& cols, int64_t begin) const {
+    const Stretches across(cols);
+    while (row < end) {
+      const int64_t top = row % rows_.out, n = std::min(rows_.out - top, end - row);
+      MovePlane(row / rows_.out, top, n, across, y_ + row * cols_.out + begin);
+      row += n;
+    }
+  }
+
+ private:
+  // Rows [top, top + n) of a plane.
+  void MovePlane(int64_t plane, int64_t top, int64_t n, const Stretches& across, T* y) const {
+    int64_t offset = 0;
+    bool inside = true;
+    for (int d = s_.ndim - 3; d >= 0; plane /= s_.dims[d--].out) {
+      const int64_t place = s_.dims[d].Place(plane % s_.dims[d].out);
+      inside = inside && place >= 0;
+      offset += place * s_.dims[d].stride;
+    }
+    for (const Stretch& r : down_) {
+      const int64_t begin = std::max(r.to, top), end = std::min(r.to + r.n, top + n);
+      if (begin >= end) continue;
+      const int64_t from = offset + (r.from + (begin - r.to) * r.step) * rows_.stride;
+      for (const Stretch& c : across) {
+        T* to = y + (begin - top) * cols_.out + c.to;
+        if (inside && r.inside && c.inside) {
+          MoveBlock(end - begin, c.n, x_ + from + c.from * cols_.stride, r.step * rows_.stride,
+                    c.step * cols_.stride, to);
+        } else {
+          for (int64_t i = begin; i < end; ++i, to += cols_.out) std::fill_n(to, c.n, fill_);
+        }
+      }
+    }
+  }
+  void MoveBlock(int64_t rows, int64_t cols, const T* x, int64_t x_row, int64_t x_col, T* y) const {
+    constexpr int64_t kItem = sizeof(T), kLong = 512;  // bytes that are worth a call of memcpy
+    constexpr int64_t kVector = 8;                     // elements that are worth one of `reverse_`
+    if (x_col == 1 && cols * kItem <= kLong) {
+      return CopyRows(rows, cols * kItem, x, x_row * kItem, y, cols_.out * kItem);
+    }
+    for (int64_t r = 0; r < rows; ++r, x += x_row, y += cols_.out) {
+      if (x_col == 1) {
+        CopyBytes(cols * kItem, x, y);
+      } else if (x_col == -1 && cols >= kVector) {
+        reverse_(cols, x - (cols - 1), y);
+      } else {
+        for (int64_t c = 0; c < cols; ++c) y[c] = x[c * x_col];
+      }
+    }
+  }
+
+  const RemapShape& s_;
+  const RemapDim cols_, rows_;
+  const Stretches down_;
+  const T fill_;
+  const T* const x_;
+  T* const y_;
+  const ReverseFunction reverse_ = FindReverse(sizeof(T));
+};
+
 template <class T>
 void MoveAll(const RemapShape& s, T fill, const T* x, T* y) {
   const RemapDim& last = s.dims[s.ndim - 1];
   const int64_t rows = s.numel / last.out;
-  const ReverseFunction reverse = FindReverse(sizeof(T));
-  const auto move = [&](int64_t row, int64_t begin, const RemapDim& piece) {
-    int64_t rest = row, offset = 0;
-    bool inside = true;
-    for (int d = s.ndim - 2; d >= 0; --d) {
-      const int64_t place = s.dims[d].Place(rest % s.dims[d].out);
-      rest /= s.dims[d].out;
-      inside = inside && place >= 0;
-      offset += place * s.dims[d].stride;
-    }
-    T* to = y + row * last.out + begin;
-    if (inside) {
-      MoveRow(piece, reverse, fill, x + offset, to);
-    } else {
-      std::fill(to, to + piece.out, fill);
-    }
-  };
+  const Mover<T> mover(s, fill, x, y);
   if (rows >= NumThreads() || last.out < 2 * kGrain) {
-    ParallelFor(rows, std::max<int64_t>(1, kGrain / last.out), [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) move(row, 0, last);
-    });
+    ParallelFor(rows, std::max<int64_t>(1, kGrain / last.out),
+                [&](int64_t begin, int64_t end) { mover.Move(begin, end, last, 0); });
     return;
   }
   for (int64_t row = 0; row < rows; ++row) {  // each by all threads
-    ParallelFor(last.out, kGrain,
-                [&](int64_t begin, int64_t end) { move(row, begin, Piece(last, begin, end)); });
+    ParallelFor(last.out, kGrain, [&](int64_t begin, int64_t end) {
+      mover.Move(row, row + 1, Piece(last, begin, end), begin);
+    });
   }
 }
 

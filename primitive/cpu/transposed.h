@@ -35,7 +35,8 @@ TransposedPlane FindTransposedPlane(const Elementwise<N>& g, int operand, int re
   const int last = g.ndim - 1;
   if (g.ndim < 2 || g.strides[result][last] != 1 || g.strides[operand][last] <= 1) return {};
   for (int d = 0; d < last; ++d) {
-    if (g.strides[operand][d] == 1 && g.dims[d] >= 4 && g.dims[last] >= 4) {
+    const bool triples = g.dims[d] == 3 && g.strides[operand][last] == 3;
+    if (g.strides[operand][d] == 1 && (g.dims[d] >= 4 || triples) && g.dims[last] >= 4) {
       return {d, g.dims[d], g.dims[last]};
     }
   }
