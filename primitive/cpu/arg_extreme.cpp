@@ -105,11 +105,11 @@ class CpuArgExtreme final : public Reduce {
   }
 
   bool TakesStrides(const ReduceShape& shape) const override {
-    return SplitInMemory(shape, /*counts_places=*/true).has_value();
+    return SplitInMemory(shape).has_value();
   }
   Status Launch(Stream&, const ReduceShape& given, double, const void* x, void* y, void* second,
                 void*) const override {
-    const AxisSplit shape = SplitInMemory(given, /*counts_places=*/true).value_or(SplitOf(given));
+    const AxisSplit shape = SplitInMemory(given).value_or(SplitOf(given));
     if (shape.axis <= 0 || shape.inner <= 0) return OkStatus();
     auto* index = static_cast<int64_t*>(second);
     if (shape.inner == 1 && shape.axis <= kShortAxis) {

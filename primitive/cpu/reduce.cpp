@@ -19,16 +19,15 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // One launch: what the reducers are made of.
 struct Run {
   const Reduce::Spec& spec;
-  const AxisSplit& shape;
+  const ReduceSplit& shape;
   double parameter;
   const void* x;
   void* y;
   void* second;
-  int64_t stride;  // of the one line, or 1
 
   template <class R>
   Status operator()(const R& reducer) const {
-    ReduceMachine<R>(reducer, spec.in, shape, x, stride).Run();
+    ReduceMachine<R>(reducer, spec.in, shape, x).Run();
     return OkStatus();
   }
   template <class C, Fold kFold, class Out = C>
@@ -183,14 +182,12 @@ class CpuReduce final : public Reduce {
   }
 
   bool TakesStrides(const ReduceShape& shape) const override {
-    return SplitInMemory(shape, /*counts_places=*/false).has_value() || TakesLine(shape);
+    return StridedSplit(shape).has_value();
   }
   Status Launch(Stream&, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void*) const override {
-    const std::optional<AxisSplit> in_memory = SplitInMemory(shape, /*counts_places=*/false);
-    const AxisSplit split = in_memory.value_or(SplitOf(shape));
-    const int64_t stride = !in_memory && TakesLine(shape) ? LineStride(shape) : 1;
-    const Run run{spec_, split, parameter, x, y, second, stride};
+    const ReduceSplit split = StridedSplit(shape).value_or(ReduceSplit(SplitOf(shape)));
+    const Run run{spec_, split, parameter, x, y, second};
     switch (in_) {
       case DType::kFloat32:
         return OfAny<float>(run);
@@ -210,11 +207,6 @@ class CpuReduce final : public Reduce {
   }
 
  private:
-  // Variances read a short line again where its squares overflow, as it lies densely.
-  bool TakesLine(const ReduceShape& shape) const {
-    return LineStride(shape) != 0 && spec_.op != ReduceKind::kVar && spec_.op != ReduceKind::kStd;
-  }
-
   Spec spec_;
   DType in_;
 };

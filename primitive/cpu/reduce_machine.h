@@ -51,10 +51,11 @@ class ReduceMachine {
   using Total = typename R::Total;
   using Chunk = typename R::Chunk;
 
-  // `stride`: how far the elements of the one line lie apart that there is then.
-  ReduceMachine(const R& reducer, DType in, const AxisSplit& shape, const void* x,
-                int64_t stride = 1)
-      : r_(reducer), source_(in, reducer.Takes(), stride), shape_(shape), x_(x) {}
+  ReduceMachine(const R& reducer, DType in, const ReduceSplit& shape, const void* x)
+      : r_(reducer),
+        source_(in, reducer.Takes(), shape.inner == 1 ? shape.axis_stride : 1),
+        shape_(shape),
+        x_(x) {}
 
   void Run() const {
     const bool is_short = shape_.axis > 0 && shape_.axis <= kShortAxis;
@@ -87,7 +88,7 @@ class ReduceMachine {
 
   Total RowPart(int64_t begin, int64_t end) const {
     C buffer[kChunk];
-    const int64_t most = source_.converts() ? kChunk : R::kRowElements;
+    const int64_t most = source_.copies() ? kChunk : R::kRowElements;
     Total total = r_.Start();
     for (int64_t a = begin; a < end;) {
       const int64_t n = std::min(most, end - a);
@@ -110,7 +111,7 @@ class ReduceMachine {
       for (int64_t first = begin; first < end; first += kChunk) {
         const int64_t n = std::min(kChunk, end - first);
         for (int64_t i = 0; i < n; ++i) {
-          const int64_t offset = (first + i) * shape_.axis;
+          const int64_t offset = (first + i) * shape_.outer_stride;
           totals[i] = r_.Start();
           for (int64_t p = 0; p < parts.count; ++p) {
             totals[i] =
@@ -133,7 +134,9 @@ class ReduceMachine {
       typename R::Lanes lanes;
       for (int64_t first = begin; first < end; first += most) {
         const int64_t n = std::min(most, end - first);
-        transpose(axis, n, static_cast<const char*>(x_) + first * row, axis, tile, n);
+        const int64_t from = first * shape_.outer_stride;
+        transpose(axis, n, static_cast<const char*>(x_) + from * source_.item(),
+                  shape_.outer_stride, tile, n);
         r_.Begin(lanes, n);
         for (int64_t a = 0; a < axis; ++a) {
           r_.Add(lanes, n, static_cast<Chunk>(source_.Load(tile, a * n, n, buffer)));
@@ -148,7 +151,8 @@ class ReduceMachine {
     Total partial[kMaxRowParts];
     ParallelFor(parts.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t p = begin; p < end; ++p) {
-        partial[p] = RowPart(row * parts.axis + parts.Begin(p), row * parts.axis + parts.End(p));
+        const int64_t offset = row * shape_.outer_stride;
+        partial[p] = RowPart(offset + parts.Begin(p), offset + parts.End(p));
       }
     });
     Total total = r_.Start();
@@ -166,10 +170,10 @@ class ReduceMachine {
     int64_t filled = 0;
     r_.Begin(lanes, length);
     for (int64_t term = 0; term < R::kTerms && a < end;) {
-      const int64_t from = offset + a * shape_.inner;
+      const int64_t from = offset + a * shape_.axis_stride;
       if (R::kAddsSeveral && end - a >= kChunksAtOnce * blocks.group &&
           R::kTerms - term >= kChunksAtOnce) {
-        AddSeveral(lanes, length, from, blocks.group * shape_.inner);
+        AddSeveral(lanes, length, from, blocks.group * shape_.axis_stride);
         filled = length;
         a += kChunksAtOnce * blocks.group;
         term += kChunksAtOnce;
@@ -205,7 +209,7 @@ class ReduceMachine {
   // kChunksAtOnce chunks, `stride` elements apart.
   void AddSeveral(typename R::Lanes& lanes, int64_t n, int64_t offset, int64_t stride) const {
     if constexpr (R::kAddsSeveral) {
-      if (!source_.converts()) return r_.AddSeveral(lanes, n, Load(offset, n, nullptr), stride);
+      if (!source_.copies()) return r_.AddSeveral(lanes, n, Load(offset, n, nullptr), stride);
       C buffer[kChunksAtOnce * kChunk];
       for (int64_t k = 0; k < kChunksAtOnce; ++k) {
         Load(offset + k * stride, n, buffer + k * kChunk);
@@ -215,7 +219,8 @@ class ReduceMachine {
   }
 
   void Columns() const {
-    const ColumnBlocks blocks(shape_.inner, shape_.axis);
+    const bool dense = shape_.axis_stride == shape_.inner;
+    const ColumnBlocks blocks(shape_.inner, shape_.axis, dense);
     const AxisParts parts(shape_.axis, kPartElements / blocks.width, kMaxColumnParts);
     const int64_t tasks = shape_.outer * blocks.count;
     if (tasks < std::min<int64_t>(parts.count, NumThreads()) && !InSerialRegion()) {
@@ -236,7 +241,7 @@ class ReduceMachine {
     const int64_t column = task % blocks.count * blocks.width;
     const int64_t width = std::min(blocks.width, shape_.inner - column);
     const int64_t outer = task / blocks.count;
-    const int64_t offset = outer * shape_.axis * shape_.inner + column;
+    const int64_t offset = outer * shape_.outer_stride + column;
     const int64_t index = outer * shape_.inner + column;
     const int64_t terms = (shape_.axis + blocks.group - 1) / blocks.group;
     const bool in_lanes = blocks.group == 1 || (R::kFoldsLanes && parts.count == 1);
@@ -265,7 +270,7 @@ class ReduceMachine {
 
   const R& r_;
   ChunkSource source_;
-  const AxisSplit& shape_;
+  const ReduceSplit& shape_;
   const void* x_;
 };
 

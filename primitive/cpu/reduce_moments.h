@@ -25,7 +25,7 @@ struct SpreadReducer : ReducerOf<C> {
   ReduceOutput<C> y, mean;
   const void* x;
   DType in;
-  const AxisSplit& shape;
+  const ReduceSplit& shape;
   SpreadLoops<C> loops = FindSpreadLoops<C>();
 
   Total Start() const { return {0, 0, 0}; }
@@ -87,15 +87,15 @@ struct SpreadReducer : ReducerOf<C> {
   // In double, the n slices from `index` on, which are columns side by side or rows one after
   // another. Those whose squares in C are finite stay.
   void GoThroughAgain(int64_t n, int64_t index, Total* totals) const {
-    const ChunkSource source(in, kDTypeOfChunks<double>);
-    const int64_t first = index / shape.inner * shape.axis * shape.inner + index % shape.inner;
     const bool rows = shape.inner == 1;
+    const ChunkSource source(in, kDTypeOfChunks<double>, rows ? shape.axis_stride : 1);
+    const int64_t first = index / shape.inner * shape.outer_stride + index % shape.inner;
     Total again[kChunk] = {};
     const auto each = [&](const auto& take) {
       double buffer[kChunk];
       for (int64_t k = 0; k < (rows ? n : shape.axis); ++k) {
         const int64_t count = rows ? shape.axis : n;
-        const int64_t offset = first + k * (rows ? shape.axis : shape.inner);
+        const int64_t offset = first + k * (rows ? shape.outer_stride : shape.axis_stride);
         const auto* v = static_cast<const double*>(source.Load(x, offset, count, buffer));
         for (int64_t i = 0; i < count; ++i) take(again[rows ? k : i], v[i]);
       }

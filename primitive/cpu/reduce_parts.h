@@ -8,6 +8,7 @@
 
 #include "oneflow_lite/core/shape.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/rearrange.h"
 #include "primitive/cpu/reduce_loops.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/reduce_shape.h"
@@ -38,29 +39,35 @@ struct AxisParts {
 template <class C>
 inline constexpr DType kDTypeOfChunks = std::is_same_v<C, uint8_t> ? DType::kBool : DTypeOf<C>();
 
-// The dims around those that are reduced. Of a dense tensor: its dims in the order in which they
-// lie in memory, if that order is the given one among those that stay, and among those that are
-// reduced too where places count; if the reduced ones are neighbours then; and if there are
-// elements.
-inline std::optional<AxisSplit> SplitInMemory(const ReduceShape& shape, bool counts_places) {
-  int order[kMaxReduceDims], n = 0;
+// The dims of more than one element, those that lie farthest apart first; how many, or -1 where a
+// dim is empty.
+inline int OrderInMemory(const ReduceShape& shape, int* order) {
+  int n = 0;
   for (int d = 0; d < shape.ndim; ++d) {
-    if (shape.sizes[d] == 0) return std::nullopt;
+    if (shape.sizes[d] == 0) return -1;
     if (shape.sizes[d] == 1) continue;
     int at = n++;
     for (; at > 0 && shape.strides[order[at - 1]] < shape.strides[d]; --at)
       order[at] = order[at - 1];
     order[at] = d;
   }
+  return n;
+}
+
+// The dims around those that are reduced. Of a dense tensor: its dims in the order in which they
+// lie in memory, if that order is the given one among those that stay, and among those that are
+// reduced; if the reduced ones are neighbours then; and if there are elements.
+inline std::optional<AxisSplit> SplitInMemory(const ReduceShape& shape) {
+  int order[kMaxReduceDims];
+  const int n = OrderInMemory(shape, order);
+  if (n < 0) return std::nullopt;
   AxisSplit split;
   int64_t elements = 1;
   int last[2] = {shape.ndim, shape.ndim};  // of the dims that stay, and of the reduced ones
   for (int i = n - 1; i >= 0; --i) {
     const int d = order[i];
-    const bool reduced = shape.reduced[d], follows = d < last[reduced];
-    if (shape.strides[d] != elements || (!follows && (!reduced || counts_places))) {
-      return std::nullopt;
-    }
+    const bool reduced = shape.reduced[d];
+    if (shape.strides[d] != elements || d >= last[reduced]) return std::nullopt;
     last[reduced] = d;
     elements *= shape.sizes[d];
     if (reduced && split.outer > 1) return std::nullopt;
@@ -80,15 +87,64 @@ inline AxisSplit SplitOf(const ReduceShape& shape) {
   return split;
 }
 
-// How far the elements of a line lie apart that is reduced altogether; 0 of other tensors.
-inline int64_t LineStride(const ReduceShape& shape) {
-  int line = -1;  // its dim
-  for (int d = 0; d < shape.ndim; ++d) {
-    if (shape.sizes[d] == 1) continue;
-    if (line >= 0 || !shape.reduced[d] || shape.sizes[d] == 0) return 0;
-    line = d;
+// Where the dims around those that are reduced lie, whose elements may lie apart: element (o, a, i)
+// is o * outer_stride + a * axis_stride + i.
+struct ReduceSplit : AxisSplit {
+  int64_t outer_stride = 0, axis_stride = 0;
+
+  ReduceSplit() = default;
+  // Of a dense tensor.
+  explicit ReduceSplit(const AxisSplit& dense)
+      : AxisSplit(dense), outer_stride(axis * inner), axis_stride(inner) {}
+};
+
+// Of a tensor whose dims merge into those three, in the order in which they lie in memory, if those
+// that stay are in the given order then; none where that would be slower than a copy.
+inline std::optional<ReduceSplit> StridedSplit(const ReduceShape& shape) {
+  struct Group {
+    bool reduced;
+    int64_t size, stride;
+  };
+  int order[kMaxReduceDims];
+  const int n = OrderInMemory(shape, order);
+  if (n < 0) return std::nullopt;
+  Group groups[3];
+  int count = 0, last = shape.ndim;  // of the dims that stay
+  for (int i = n - 1; i >= 0; --i) {
+    const int d = order[i];
+    const bool reduced = shape.reduced[d];
+    if (!reduced && d > last) return std::nullopt;
+    if (!reduced) last = d;
+    Group* before = count > 0 ? &groups[count - 1] : nullptr;
+    if (before && before->reduced == reduced && shape.strides[d] == before->stride * before->size) {
+      before->size *= shape.sizes[d];
+    } else if (count == 3) {
+      return std::nullopt;
+    } else {
+      groups[count++] = {reduced, shape.sizes[d], shape.strides[d]};
+    }
   }
-  return line < 0 ? 0 : shape.strides[line];
+  constexpr int64_t kFewColumns = 64;
+  ReduceSplit split;
+  int k = 0;
+  if (k < count && !groups[k].reduced) {
+    if (groups[k].stride != 1) return std::nullopt;
+    split.inner = groups[k++].size;
+  }
+  split.axis_stride = split.inner;
+  if (k < count && groups[k].reduced) {
+    split.axis = groups[k].size;
+    split.axis_stride = groups[k++].stride;
+  }
+  split.outer_stride = split.axis * split.inner;
+  if (k < count && !groups[k].reduced) {
+    split.outer = groups[k].size;
+    split.outer_stride = groups[k++].stride;
+  }
+  const bool lies_apart = split.axis_stride != split.inner;
+  const bool slow = lies_apart && (split.inner == 1 ? split.outer > 1 : split.inner < kFewColumns);
+  if (k < count || slow) return std::nullopt;
+  return split;
 }
 
 // Reads elements of any dtype, which lie `stride` apart, as contiguous ones of another; uint8_t
@@ -98,27 +154,35 @@ class ChunkSource {
   ChunkSource(DType dtype, DType to, int64_t stride = 1)
       : item_(static_cast<int64_t>(SizeOf(dtype))),
         stride_(stride),
-        convert_(dtype == to && stride == 1 ? nullptr : FindConvert(dtype, to)) {}
+        every_second_(FindEverySecond(SizeOf(dtype))),
+        convert_(dtype == to ? nullptr : FindConvert(dtype, to)) {}
 
-  bool converts() const { return convert_ != nullptr; }
+  // Whether Load fills the buffer.
+  bool copies() const { return convert_ || stride_ != 1; }
   int64_t item() const { return item_; }  // bytes of an element in memory
   int64_t stride() const { return stride_; }
-  // n elements from element `offset` on; n <= kChunk where it converts.
+  // n elements from element `offset` on; n <= kChunk where it copies.
   const void* Load(const void* x, int64_t offset, int64_t n, void* buffer) const {
     const char* p = static_cast<const char*>(x) + offset * stride_ * item_;
-    if (!convert_) return p;
-    if (stride_ != 1) {
-      ChunkBuffer gathered;
-      CopyStrided(static_cast<size_t>(item_), n, p, stride_, gathered.bytes, 1);
-      convert_(n, gathered.bytes, buffer);
-      return buffer;
-    }
-    convert_(n, p, buffer);
+    if (!copies()) return p;
+    ChunkBuffer gathered;
+    if (stride_ != 1) p = Gather(n, p, convert_ ? gathered.bytes : static_cast<char*>(buffer));
+    if (convert_) convert_(n, p, buffer);
     return buffer;
   }
 
  private:
+  const char* Gather(int64_t n, const char* from, char* to) const {
+    if (stride_ == 2) {
+      every_second_(n, from, to);
+    } else {
+      CopyStrided(static_cast<size_t>(item_), n, from, stride_, to, 1);
+    }
+    return to;
+  }
+
   int64_t item_, stride_;
+  EverySecondFunction every_second_;
   ConvertFunction convert_;
 };
 
@@ -127,9 +191,10 @@ class ChunkSource {
 // better added up in fewer lanes, kChunksAtOnce groups at a time, than folded.
 struct ColumnBlocks {
   static constexpr int64_t kFewLanes = 64;
-  ColumnBlocks(int64_t inner, int64_t axis)
+  // `dense`: rows lie one after another.
+  ColumnBlocks(int64_t inner, int64_t axis, bool dense = true)
       : width(std::min(inner, kChunk)),
-        group(inner > kChunk / 2
+        group(inner > kChunk / 2 || !dense
                   ? 1
                   : std::clamp(axis / (2 * kChunksAtOnce), std::max<int64_t>(1, kFewLanes / inner),
                                kChunk / inner)),
