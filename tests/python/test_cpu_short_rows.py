@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise functions of the CPU over rows of a few elements.
 
-Rows below 256 elements share a chunk of 512; a row that is repeated is gathered once. Rows are moved
-by vectors of 16 to 64 bytes, the last of which begins within the one before, and by one masked
-vector where they are shorter. An element for each row is set in one vector where the row has no
-more.
+Rows below 256 elements share a chunk of 512; a row that is repeated is gathered once. Rows are
+moved by vectors of 16 to 64 bytes, the last of which begins within the one before, and by one
+masked vector where they are shorter. An element for each row is set in one vector where the row has
+no more. Arithmetic of floats goes through rows of 64 elements as they lie.
 """
 
 import numpy as np
@@ -42,6 +42,20 @@ def test_rows_that_are_repeated(dtype):
         check(flow.where(x < y, y, column), np.where(a < b, b, c))
         check(x.masked_fill(y < 25, 3), np.where(b < 25, 3, a))
         check(flow.where(column < 25, x, y), np.where(c < 25, a, b))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_functions_of_an_element_for_each_row(dtype):
+    for cols in COLS[8:]:
+        x, a = integers(dtype, 20, cols)
+        y, b = integers(dtype, 20, 1)
+        x, a = x - 25, a - 25
+        check(flow.copysign(x, y - 25), np.copysign(a, np.where(b == 25, 0.0, b - 25)))
+        check(flow.copysign(y, x), np.copysign(b, a))
+        check(flow.maximum(x, y), np.maximum(a, b))
+        check(y - x, b - a)
+        check(x * (y > 9), a * (b > 9))
+        check(flow.minimum(x[:, 1:-1], y[:, :]), np.minimum(a[:, 1:-1], b))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
