@@ -200,8 +200,7 @@ StatusOr<Tensor> Corrcoef(const Tensor& x) {
   OFL_ASSIGN_OR_RETURN(const Tensor column, Unsqueeze(spread, 1));
   OFL_ASSIGN_OR_RETURN(const Tensor half, Div(c, column));
   OFL_ASSIGN_OR_RETURN(const Tensor whole, Div(half, spread));
-  OFL_ASSIGN_OR_RETURN(const Tensor y,
-                       Clamp(whole, Operand(Scalar(-1.0)), Operand(Scalar(1.0))));
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Clamp(whole, Operand(Scalar(-1.0)), Operand(Scalar(1.0))));
   return Cast(y, dtype);
 }
 

@@ -200,9 +200,9 @@ class Planner {
       if (t.ndim() == 0 && t.device().type == DeviceType::kCPU &&
           !def_.MutatesInput(i, inputs_.size()))
         continue;
-      return Error(ErrorKind::kRuntime, def_.name, "(): ", ArgumentName(def_, i), " is a local tensor (",
-                   Describe(t), "), but another input is global, on ", plan_.placement->ToString(),
-                   "; make it global with to_global()");
+      return Error(ErrorKind::kRuntime, def_.name, "(): ", ArgumentName(def_, i),
+                   " is a local tensor (", Describe(t), "), but another input is global, on ",
+                   plan_.placement->ToString(), "; make it global with to_global()");
     }
     return OkStatus();
   }

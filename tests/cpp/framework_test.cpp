@@ -113,12 +113,12 @@ TEST(KernelRegistry, EachOfManyInputsIsBoundForItsDType) {
   };
   op.differentiable = false;
   ASSERT_TRUE(RegisterOp(std::move(op)).ok());
-  ASSERT_TRUE(RegisterKernel({.op = "test::many",
-                              .bind = [](const BindContext& c)
-                                  -> StatusOr<std::unique_ptr<BoundKernel>> {
-                                return std::make_unique<LastInputKernel>(c.inputs.back());
-                              }})
-                  .ok());
+  ASSERT_TRUE(
+      RegisterKernel({.op = "test::many",
+                      .bind = [](const BindContext& c) -> StatusOr<std::unique_ptr<BoundKernel>> {
+                        return std::make_unique<LastInputKernel>(c.inputs.back());
+                      }})
+          .ok());
   for (const DType last : {DType::kFloat32, DType::kInt64, DType::kInt8, DType::kFloat32}) {
     TensorList inputs(kInputs, F::Zeros({}).value());
     inputs.back() = F::Zeros({}, last).value();

@@ -100,7 +100,8 @@ int ConnectWhereNobodyListens(int port) {
 // A count that no server can keep would end it, and with it all ranks.
 TEST_F(StoreTest, RefusesToGatherFromCountsThatCannotBe) {
   const auto store = Client();
-  for (const auto& [index, count] : {std::pair{0, 0}, {0, -5}, {-1, 2}, {2, 2}, {0, 2'000'000'000}}) {
+  for (const auto& [index, count] :
+       {std::pair{0, 0}, {0, -5}, {-1, 2}, {2, 2}, {0, 2'000'000'000}}) {
     const auto values = store->Gather("g", index, count, "", milliseconds(100));
     ASSERT_FALSE(values.ok()) << index << " of " << count;
     EXPECT_THAT(std::string(values.status().message()), HasSubstr(absl::StrCat(count)));

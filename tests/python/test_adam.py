@@ -116,5 +116,5 @@ def test_amsgrad_may_be_turned_on_later(first, capturable):
             p.grad = flow.full((3,), g)
         stepper.step()
     most = [stepper.state[p]["max_exp_avg_sq"].tolist() for p in parameters]
-    assert most[1 - first] == pytest.approx([8.0] * 3)  # v of the first step, which is larger than that since
+    assert most[1 - first] == pytest.approx([8.0] * 3)  # of the first step, the larger one
     assert most[first] == pytest.approx([8.25] * 3)
