@@ -298,7 +298,7 @@ Tensor TensorFromData(PyObject* data, std::optional<DType> dtype, std::optional<
 
 PyMethodDef creation_functions[] = {
     {"tensor", WithKeywords<TensorFunction>(), METH_VARARGS | METH_KEYWORDS,
-     "tensor(data, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n--\n\n"
      "A tensor with a copy of data: a number, nested sequences, an array, a tensor, or whatever\n"
      "has __dlpack__, __array__, __array_interface__ or a buffer.\n\n"
      "Without a dtype it is that of the array or tensor. In a sequence, those of the tensors,\n"

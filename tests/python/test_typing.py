@@ -25,7 +25,7 @@ FAMILIES = [
     r"oneflow_lite\.(bench|op_check|fuse|models)\.",  # typed by their source
     r".*stub parameter \"self\" differs from runtime parameter",  # of methods that are functions
     # Which are taken, but shown by no signature.
-    r".*runtime does not have parameter \"(out|axis|keepdims)\"",
+    r".*runtime does not have parameter \"(out|axis|keepdims|non_blocking)\"",
     r".*(metaclass differs|should be positional-only|disjoint base)",
     r"oneflow_lite\.(_oneflow_lite\.)?(BFloat16|Bool|Byte|Char|Double|Float|Half|Int|Long|Short)Tensor",
     r"oneflow_lite\.torch failed to import",  # where that distribution is not installed
@@ -40,6 +40,7 @@ FAMILIES = [
     r"oneflow_lite\.\S+ is inconsistent, stub parameter \"dims?\" has a default",
     r".*repeat_interleave is inconsistent, stub parameter \"repeats\" has a default",  # an overload
     r".*randint is inconsistent, stub parameter \"low\" has a default",  # an overload
+    r".*arange is inconsistent, stub parameter \"start\" has a default",  # an overload
     r".*linalg_(matrix_rank|pinv) is inconsistent",  # an overload for an older order
     r".*\._function variable differs from runtime type",  # a function of C++, kept by a module
 ]
