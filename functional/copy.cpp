@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "functional/creation.h"
 #include "functional/global.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -99,6 +100,9 @@ namespace {
 StatusOr<Tensor> CopyIntoOf(const Tensor& self, const Tensor& src, bool /*non_blocking*/) {
   return CopyInto(self, src);
 }
+StatusOr<Tensor> FillIntoOf(const Tensor& self, Scalar src, bool /*non_blocking*/) {
+  return FillInto(self, src);
+}
 
 }  // namespace
 
@@ -121,5 +125,7 @@ OFL_REGISTER_FUNCTION("copy_(Tensor(a!) self, Tensor src) -> Tensor", CopyInto, 
 // calls without it no time.
 OFL_REGISTER_ADAPTER("copy_.waits(Tensor(a!) self, Tensor src, bool non_blocking) -> Tensor",
                      CopyIntoOf, CopyInto, kMethodOnly, "");
+OFL_REGISTER_ADAPTER("copy_.number(Tensor(a!) self, Scalar src, bool non_blocking=False) -> Tensor",
+                     FillIntoOf, CopyInto, kMethodOnly, "");
 
 }  // namespace oneflow_lite::functional

@@ -6,6 +6,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/host_value.h"
 #include "functional/matmul.h"
 #include "functional/products.h"
 #include "functional/reduce.h"
@@ -91,8 +92,17 @@ StatusOr<Tensor> CumulativeTrapezoid(const Tensor& y, const Tensor& x, double dx
 namespace {
 
 StatusOr<Tensor> CheckedWeights(const char* argument, const Tensor& w, int64_t n, DType dtype) {
-  if (w.ndim() == 1 && w.numel() == n) return Cast(w, dtype);
-  return ShapeMismatch("cov", argument, w.shape(), absl::StrCat("[", n, "]"));
+  if (w.ndim() != 1 || w.numel() != n) {
+    return ShapeMismatch("cov", argument, w.shape(), absl::StrCat("[", n, "]"));
+  }
+  if (n > 0 && HasData(w)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor least, Amin(w.Detach(), Dims{0}));
+    OFL_ASSIGN_OR_RETURN(const double number, ValueOf<double>("cov", least));
+    if (number < 0)
+      return BadValue("cov", argument, absl::StrCat("less than 0 somewhere, ", number),
+                      "at least 0 everywhere");
+  }
+  return Cast(w, dtype);
 }
 
 // The weight of each observation, undefined where all are 1, and what the sum is divided by.

@@ -110,6 +110,9 @@ def test_copy_takes_non_blocking():
                  lambda: x.copy_(flow.ones(3), True)):  # fmt: skip
         assert call() is x and x.tolist() == [1, 1, 1]
         x.zero_()
+    assert x.copy_(3).tolist() == [3, 3, 3] and x.copy_(2.5, non_blocking=True)[0].item() == 2.5
+    with pytest.raises(OverflowError):
+        flow.zeros(1, dtype=flow.int8).copy_(300)
     for wrong in ((flow.ones(3), "yes"), (flow.ones(3), True, 1), ()):
         with pytest.raises(TypeError, match=r"^copy_\(\)"):
             x.copy_(*wrong)
@@ -152,3 +155,13 @@ def test_a_module_does_not_take_a_parameter_s_place():
     m.p = nn.Linear(1, 1)
     m.p = nn.Parameter(flow.zeros(1))
     assert m._get_name() == "Own" and [n for n, _ in m.named_parameters()] == ["p"]
+
+
+@pytest.mark.parametrize("name, weights", [
+    ("fweights", flow.tensor([1, -1, 2])), ("aweights", flow.tensor([0.5, 1.0, -0.25])),
+])  # fmt: skip
+def test_weights_of_cov_are_not_negative(name, weights):
+    x = flow.randn(2, 3)
+    with pytest.raises(ValueError, match=rf"cov\(\): {name} is less than 0 somewhere, -"):
+        flow.cov(x, **{name: weights})
+    assert flow.cov(x, **{name: weights.abs()}).shape == (2, 2)
