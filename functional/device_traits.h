@@ -71,6 +71,11 @@ inline bool SumsGradientsAtOnce(const Tensor& a, const AxisSplit& split) {
   const int64_t run = split.inner == 1 ? split.axis : split.inner;
   return a.numel() <= kLittle || (run >= kShortRun && a.numel() >= kFewRows * split.axis);
 }
+// Whether 16-bit matrices are widened for a product that is added to, so that the sum is rounded
+// once: a GPU multiplies 16 bits many times as fast as float32.
+inline bool MultipliesInFloat32(const Tensor& a) {
+  return a.device().type == DeviceType::kCPU && ComputeType(a.dtype()) != a.dtype();
+}
 // Whether work goes to a stream, which may be captured in a graph.
 inline bool MayBeCaptured(Device device) { return device.type == DeviceType::kCUDA; }
 

@@ -6,6 +6,7 @@
 
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/device_traits.h"
 #include "functional/matmul.h"
 #include "functional/reduce.h"
 #include "functional/shapes.h"
@@ -52,12 +53,11 @@ bool IsLinear(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& b
          x.shape()[0] == b.shape()[1] && beta.to<double>() == 1 && alpha.to<double>() == 1;
 }
 
-// Whether the product of a and b is wanted in float32. A GPU multiplies 16 bits many times as fast,
-// and what autocast lowers is not widened.
+// Whether the product of a and b, which is added to, is wanted in float32; what autocast lowers is
+// not widened.
 bool IsWidened(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a.dtype() == b.dtype() &&
-         ComputeType(a.dtype()) != a.dtype() && a.device().type == DeviceType::kCPU &&
-         !CurrentAutocast(DeviceType::kCPU).enabled;
+  return a.defined() && b.defined() && a.dtype() == b.dtype() && MultipliesInFloat32(a) &&
+         !CurrentAutocast(a.device().type).enabled;
 }
 
 // beta x + alpha a b. Of 16 bits the sum is one in float32; so is the product, where IsWidened.
