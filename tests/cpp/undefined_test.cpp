@@ -17,6 +17,7 @@
 #include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/framework/function.h"
+#include "plausible_argument.h"
 
 namespace oneflow_lite {
 namespace {
@@ -78,32 +79,6 @@ TEST(Undefined, AutogradKnowsNothingOfIt) {
 TEST(Undefined, DataOfAnotherTypeSaysWhichItIs) {
   const Tensor x = FromList({2}, {1, 2});
   EXPECT_DEATH(x.data<double>(), "asked for elements of float64, but the tensor has float32");
-}
-
-Value Plausible(const ArgSchema& arg) {
-  switch (arg.type) {
-    case ArgType::kTensor:
-    case ArgType::kOperand:
-      return FromList({2, 2}, {1, 2, 3, 4});
-    case ArgType::kTensorList:
-      return TensorList{FromList({2, 2}, {1, 2, 3, 4})};
-    case ArgType::kInt:
-      return int64_t{0};
-    case ArgType::kInts:
-      return Dims{0};
-    case ArgType::kFloat:
-      return 0.5;
-    case ArgType::kBool:
-      return false;
-    case ArgType::kScalar:
-      return Scalar(1);
-    case ArgType::kDType:
-      return DType::kFloat64;
-    case ArgType::kDevice:
-      return Device{};
-    default:
-      return std::string();
-  }
 }
 
 bool IsUndefined(const Value& v) {

@@ -12,6 +12,7 @@
 #include "functional/softmax.h"
 #include "functional/view_dtype.h"
 #include "oneflow_lite/framework/function.h"
+#include "plausible_argument.h"
 
 namespace oneflow_lite {
 namespace {
@@ -31,31 +32,6 @@ TEST(UnknownDType, IsNamedWhereItEnters) {
   EXPECT_FALSE(F::Zeros({2}, kNone, Device{DeviceType::kMeta, 0}).ok());
 }
 
-// Something for an argument that has no default.
-Value SomeOf(const ArgSchema& a) {
-  switch (a.type) {
-    case ArgType::kTensor:
-    case ArgType::kOperand:
-      return FromList({2, 2}, {1, 2, 3, 4});
-    case ArgType::kTensorList:
-      return TensorList{FromList({2, 2}, {1, 2, 3, 4})};
-    case ArgType::kInt:
-      return int64_t{1};
-    case ArgType::kInts:
-      return Dims{2, 2};
-    case ArgType::kFloat:
-      return 0.5;
-    case ArgType::kBool:
-      return false;
-    case ArgType::kScalar:
-      return Scalar(1);
-    case ArgType::kString:
-      return std::string("none");
-    default:
-      return Value();
-  }
-}
-
 TEST(UnknownDType, IsRefusedByEveryFunctionThatTakesOne) {
   int named = 0;
   for (const FunctionSchema* f : ListFunctions()) {
@@ -64,7 +40,7 @@ TEST(UnknownDType, IsRefusedByEveryFunctionThatTakesOne) {
     for (const ArgSchema& a : f->args) {
       const bool is_dtype = a.type == ArgType::kDType;
       takes_one = takes_one || is_dtype;
-      const Value given = a.has_default ? a.default_value : SomeOf(a);
+      const Value given = a.has_default ? a.default_value : Plausible(a);
       values.push_back(is_dtype ? Value(kNone) : given);
     }
     if (!takes_one) continue;
