@@ -46,18 +46,26 @@ void ReverseRow(int64_t n, const void* x_data, void* y_data) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
 }
 
-// From the end: forwards, each load would wait for the store that it seems to read from.
-void CopyFromEnd(int64_t bytes, const void* x_data, void* y_data) {
+// Four loads go before four stores to whole vectors: a load would wait for a store before it that
+// has its place on a page of 4096 bytes.
+void CopyToWholeVectors(int64_t bytes, const void* x_data, void* y_data) {
   const hn::ScalableTag<uint8_t> d;
   const auto* x = static_cast<const uint8_t*>(x_data);
   auto* y = static_cast<uint8_t*>(y_data);
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (; bytes >= 2 * lanes; bytes -= 2 * lanes) {
-    const auto upper = hn::LoadU(d, x + bytes - lanes), lower = hn::LoadU(d, x + bytes - 2 * lanes);
-    hn::StoreU(upper, d, y + bytes - lanes);
-    hn::StoreU(lower, d, y + bytes - 2 * lanes);
+  const int64_t head =
+      std::min(bytes, -static_cast<int64_t>(reinterpret_cast<uintptr_t>(y)) & (lanes - 1));
+  std::memcpy(y, x, static_cast<size_t>(head));
+  int64_t i = head;
+  for (; i + 4 * lanes <= bytes; i += 4 * lanes) {
+    const auto v0 = hn::LoadU(d, x + i), v1 = hn::LoadU(d, x + i + lanes);
+    const auto v2 = hn::LoadU(d, x + i + 2 * lanes), v3 = hn::LoadU(d, x + i + 3 * lanes);
+    hn::Store(v0, d, y + i);
+    hn::Store(v1, d, y + i + lanes);
+    hn::Store(v2, d, y + i + 2 * lanes);
+    hn::Store(v3, d, y + i + 3 * lanes);
   }
-  std::memcpy(y, x, static_cast<size_t>(bytes));
+  std::memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
 }
 
 // Vectors of D, at least one: the last one begins within the one before, if it has to.
@@ -214,7 +222,7 @@ void TransposeTile(int64_t rows, int64_t cols, const void* x_data, int64_t x_str
 
 }  // namespace
 
-void CopyFromTheEnd(int64_t bytes, const void* x, void* y) { CopyFromEnd(bytes, x, y); }
+void CopyBytesByVectors(int64_t bytes, const void* x, void* y) { CopyToWholeVectors(bytes, x, y); }
 void CopyRowsOfBytes(int64_t rows, int64_t bytes, const void* x, int64_t x_stride, void* y,
                      int64_t y_stride) {
   CopyShortRows(rows, bytes, x, x_stride, y, y_stride);
@@ -244,7 +252,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace oneflow_lite {
 
-HWY_EXPORT(CopyFromTheEnd);
+HWY_EXPORT(CopyBytesByVectors);
 HWY_EXPORT(CopyRowsOfBytes);
 HWY_EXPORT(ReverseOf);
 HWY_EXPORT(RepeatOf);
@@ -252,8 +260,8 @@ HWY_EXPORT(RepeatEachOf);
 HWY_EXPORT(EverySecondOf);
 HWY_EXPORT(TransposeOf);
 
-void CopyBackwards(int64_t bytes, const void* x, void* y) {
-  HWY_DYNAMIC_DISPATCH(CopyFromTheEnd)(bytes, x, y);
+void CopyByVectors(int64_t bytes, const void* x, void* y) {
+  HWY_DYNAMIC_DISPATCH(CopyBytesByVectors)(bytes, x, y);
 }
 void CopyRows(int64_t rows, int64_t bytes, const void* x, int64_t x_stride, void* y,
               int64_t y_stride) {

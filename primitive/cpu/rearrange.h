@@ -10,18 +10,17 @@
 
 namespace oneflow_lite {
 
-// memcpy of `bytes` from x to y, from the end.
-void CopyBackwards(int64_t bytes, const void* x, void* y);
+// memcpy, for bytes by the thousand that do not lie at whole vectors.
+void CopyByVectors(int64_t bytes, const void* x, void* y);
 
-// The same, also where y lies a few bytes behind x on its page of 4096 bytes. There Zen's rep
-// movsb, by which memcpy copies 2 KB to 1 MB, is 16 times as slow as elsewhere.
+// The same for any number of bytes and wherever they lie. memcpy copies 2 KB to 1 MB by rep movsb,
+// which on Zen is 16 times as slow where y lies 1 to 31 bytes behind x on its page of 4096 bytes,
+// and up to 1.6 times as slow as vectors wherever one of the two is at no line's begin.
 inline void CopyBytes(int64_t bytes, const void* x, void* y) {
   constexpr int64_t kLeast = 2048, kMost = 1 << 20;
-  constexpr uintptr_t kPage = 4096, kBehind = 32;
-  const auto behind = reinterpret_cast<uintptr_t>(y) - reinterpret_cast<uintptr_t>(x) - 1;
-  if (bytes >= kLeast && bytes < kMost && behind % kPage < kBehind - 1) {
-    return CopyBackwards(bytes, x, y);
-  }
+  constexpr uintptr_t kLine = 64;
+  const uintptr_t places = reinterpret_cast<uintptr_t>(x) | reinterpret_cast<uintptr_t>(y);
+  if (bytes >= kLeast && bytes < kMost && places % kLine != 0) return CopyByVectors(bytes, x, y);
   std::memcpy(y, x, static_cast<size_t>(bytes));
 }
 
