@@ -200,13 +200,13 @@ Status RebaseHistory(const Tensor& self, Ref<Node> node) {
 Status RefreshView(const Tensor& t) {
   AutogradMeta* meta = Find(t);
   if (!meta || !meta->base.defined() || meta->view_version == t.version()) return OkStatus();
-  meta->view_version = t.version();
-  Edge edge = GradientEdge(meta->base);
-  if (!edge.node) return OkStatus();
-  OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(t, meta->base));
-  auto node = MakeRef<ViewNode>(std::move(view));
-  node->edges.push_back(std::move(edge));
-  SetHistory(t, std::move(node), 0);
+  if (Edge edge = GradientEdge(meta->base); edge.node) {
+    OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(t, meta->base));
+    auto node = MakeRef<ViewNode>(std::move(view));
+    node->edges.push_back(std::move(edge));
+    SetHistory(t, std::move(node), 0);
+  }
+  meta->view_version = t.version();  // where nothing was refused: what is refused stays so
   return OkStatus();
 }
 

@@ -152,3 +152,12 @@ def test_a_view_of_what_lies_outside_of_its_tensor_is_not_changed_in_place():
     inside.add_(w)
     (cut * 2).sum().backward()
     assert w.grad.tolist() == [[2, 2], [2, 2]]
+
+
+def test_a_view_whose_history_is_refused_is_refused_at_each_use():
+    cut = flow.zeros(8)[:4].detach()
+    outside = cut.as_strided((4,), (1,), 2)
+    cut.mul_(flow.ones(4, requires_grad=True))
+    for _ in range(2):  # the second use took it for a constant once
+        with pytest.raises(NotImplementedError, match="outside of the tensor it was cut from"):
+            outside * 1
