@@ -163,12 +163,31 @@ class Pass {
     return OkStatus();
   }
 
+  // On the node's stream, which made the gradients and goes on with what the hooks give. The
+  // caller's may read what they kept.
+  static Status RunHooksOf(const Node& node, TensorList* grads) {
+    const auto list = node.hooks.Get();
+    if (!list) return OkStatus();
+    {
+      std::optional<StreamGuard> on_stream;
+      if (node.stream) on_stream.emplace(node.stream);
+      OFL_RETURN_IF_ERROR(RunHooks(node.hooks, grads));
+    }
+    if (!node.stream) return OkStatus();
+    for (const Tensor& g : *grads) OFL_RETURN_IF_ERROR(HandToCaller(g, *node.stream));
+    for (const auto& hook : *list) {
+      if (!hook->tensor) continue;
+      OFL_RETURN_IF_ERROR(HandToCaller(ReadSlot(*hook->tensor), *node.stream));
+    }
+    return OkStatus();
+  }
+
   Status RunNode(const Ref<Node>& node) {
     GradGuard grad_mode(grad_);  // of hooks, too
     TensorList grads = std::move(buffers_[node.get()]);
     buffers_.erase(node.get());
     grads.resize(node->num_outputs);
-    OFL_RETURN_IF_ERROR(RunHooks(node->hooks, &grads));
+    OFL_RETURN_IF_ERROR(RunHooksOf(*node, &grads));
     const Tensor leaf = LeafOf(*node);
     if (leaf.defined()) OFL_RETURN_IF_ERROR(RunHooks(MetaOf(leaf).hooks, &grads));
     const bool run = !limited_ || accumulators_.count(node.get()) || NeedsRun(*node);
@@ -209,10 +228,7 @@ class Pass {
                         const std::vector<CaptureSlot>& slots) {
     for (const CaptureSlot& c : slots) {
       const Tensor& grad = grads[c.slot];
-      if (grad.defined() && node.stream) {
-        OFL_ASSIGN_OR_RETURN(Stream * current, CurrentStream(grad.device()));
-        OFL_RETURN_IF_ERROR(HandOver(grad, *node.stream, *current));
-      }
+      if (node.stream) OFL_RETURN_IF_ERROR(HandToCaller(grad, *node.stream));
       *c.out = grad;
     }
     return OkStatus();
@@ -245,6 +261,12 @@ class Pass {
     OFL_RETURN_IF_ERROR(event->Record(from));
     OFL_RETURN_IF_ERROR(event->Wait(to));
     return backend->RecordStream(grad.storage()->data(), to);
+  }
+
+  static Status HandToCaller(const Tensor& grad, Stream& from) {
+    if (!grad.defined()) return OkStatus();
+    OFL_ASSIGN_OR_RETURN(Stream * current, CurrentStream(grad.device()));
+    return HandOver(grad, from, *current);
   }
 
   // Adds a gradient into the buffer of the node that the edge leads to; `from` is the stream it

@@ -19,6 +19,8 @@ inline constexpr uint64_t kAccumulates = UINT64_MAX;
 Ref<Node> AccumulatorOf(const Tensor& leaf);
 // The leaf an accumulator adds to; undefined for other nodes.
 Tensor LeafOf(const Node& node);
+// A gradient's slot, which other threads may read or replace meanwhile.
+Tensor ReadSlot(const Tensor& slot);
 
 // A contiguous copy, and a + b, through the dispatch chain.
 StatusOr<Tensor> CloneTensor(const Tensor& t);

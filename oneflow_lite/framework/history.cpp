@@ -17,11 +17,6 @@ std::mutex accumulators_mutex;     // guards AutogradMeta::accumulator
 std::recursive_mutex grads_mutex;  // guards the adding into .grad
 std::mutex slots_mutex;            // guards .grad itself and where it is; is held for no call
 
-// A gradient may be read or cleared by one thread while another one's pass replaces it.
-Tensor ReadSlot(const Tensor& slot) {
-  std::lock_guard lock(slots_mutex);
-  return slot;
-}
 void ReplaceSlot(Tensor* slot, Tensor grad) {
   std::lock_guard lock(slots_mutex);
   std::swap(*slot, grad);  // what was there goes after the lock
@@ -125,6 +120,11 @@ void Retain(AutogradMeta* meta, Tensor so_far) {
 }
 
 }  // namespace
+
+Tensor ReadSlot(const Tensor& slot) {
+  std::lock_guard lock(slots_mutex);
+  return slot;
+}
 
 AutogradMeta& MetaOf(const Tensor& t) {
   if (!t.impl()->autograd) t.impl()->autograd = std::make_unique<AutogradMeta>();

@@ -66,6 +66,29 @@ def test_properties():
 
 @pytest.mark.cuda
 @needs_gpu
+@pytest.mark.parametrize("kept", ["a hook's result", "a retained gradient"])
+def test_hooks_run_on_the_stream_of_their_node(kept):
+    big, side = flow.randn(8192, 8192, device="cuda"), cuda.Stream()
+    x = flow.ones(1 << 20, device="cuda", requires_grad=True)
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        y = x * 3
+        z = y * 5
+    if kept == "a retained gradient":
+        y.retain_grad()
+    y.register_hook(lambda g: g * 2)
+    cuda.current_stream().wait_stream(side)
+    loss = z.sum()
+    with cuda.stream(side):
+        for _ in range(4):
+            flow.mm(big, big)  # 20 ms each: what is made behind it is late
+    loss.backward()
+    seen = y.grad.clone() if kept == "a retained gradient" else x.grad.clone()
+    np.testing.assert_array_equal(seen.cpu().numpy(), 10 if kept == "a retained gradient" else 30)
+
+
+@pytest.mark.cuda
+@needs_gpu
 def test_streams_and_events_order_work():
     x = flow.randn(1000, 1000, device="cuda")
     before, side = cuda.current_stream(), cuda.Stream()
