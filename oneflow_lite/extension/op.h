@@ -115,7 +115,7 @@ class Infer {
   ofl_infer_context c_;
 };
 
-// One launch: inputs are contiguous, outputs allocated and not empty.
+// One launch: inputs are contiguous and may be empty, outputs allocated and not all of them empty.
 class Kernel {
  public:
   explicit Kernel(ofl_kernel_context c) : c_(c) {}
