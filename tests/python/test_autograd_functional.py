@@ -50,6 +50,8 @@ def test_hessian():
     close(both[1][1], np.diag(2 * host(X)[:2]))
     with pytest.raises(ValueError, match="one element"):
         A.hessian(softmax, X)
+    with pytest.raises(ValueError, match=r"vhp\(\): func gave shape \[3\], expected one element"):
+        A.hvp(softmax, X, V)
 
 
 @pytest.mark.parametrize("function", [A.vjp, A.jvp])
@@ -102,3 +104,29 @@ def test_products_with_a_graph_where_recording_is_off():
     close(product, 6 * host(X) * host(V))
     close(A.jacobian(softmax, X, vectorize=True), SLOPES)
     close(A.hessian(cubes, X, vectorize=True), np.diag(6 * host(X)))
+
+
+def test_strict_allows_no_constant():
+    both, unused = (X, Y), lambda x, y: (x**3).sum()
+    constant = flow.ones(1, dtype=flow.float64).sum
+    needs = lambda what: pytest.raises(RuntimeError, match=what)  # noqa: E731
+    for f in (A.jacobian, A.vjp, A.hessian):
+        close(f(unused, both)[1][1], np.zeros((2, 2)) if f is A.hessian else np.zeros(2))
+        with needs(rf"^{f.__name__}\(\): the result does not depend on input 1, which strict=True"):
+            f(unused, both, strict=True)
+        with needs("output 0 does not depend on the inputs"):
+            f(lambda x: constant(), X, strict=True)
+    with needs("vhp.*the result does not depend on input 1"):
+        A.vhp(unused, both, (V, Y), strict=True)
+    with needs("jvp.*output 1 does not depend on the inputs"):
+        A.jvp(lambda x: (x, constant()), X, V, strict=True)
+    for f in (A.hessian, A.vhp, A.hvp):
+        with needs("the derivative by input 0 does not depend on the inputs"):
+            f(lambda x: x.sum(), X, *([] if f is A.hessian else [V]), strict=True)
+    with needs("the derivative by input 0 does not depend on the inputs"):
+        A.jacobian(lambda x: 2 * x, X, True, True)
+    close(A.jacobian(lambda x: 2 * x, X, False, True), 2 * np.eye(3))
+    close(A.jvp(lambda x: 2 * x, X, V, strict=True)[1], 2 * host(V))
+    close(A.hessian(cubes, X, strict=True), np.diag(6 * host(X)))
+    close(A.hvp(cubes, X, V, strict=True)[1], 6 * host(X) * host(V))
+    close(A.vjp(softmax, X, V, strict=True)[1], SLOPES @ host(V))

@@ -30,14 +30,37 @@ def _like(inputs: _Inputs, results: list[Tensor]) -> Any:
     return results[0] if isinstance(inputs, Tensor) else tuple(results)
 
 
+def _refuse(strict: str, what: str) -> None:
+    raise RuntimeError(f"{strict}(): {what}, which strict=True does not allow")
+
+
+def _check_outputs(strict: str, outputs: list[Tensor]) -> None:
+    for i, y in enumerate(outputs):
+        if strict and not y.requires_grad:
+            _refuse(strict, f"output {i} does not depend on the inputs")
+
+
 def _grads(
-    outputs: list[Tensor], inputs: list[Tensor], seeds: list[Tensor], create_graph: bool
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    seeds: list[Tensor],
+    create_graph: bool,
+    strict: str = "",
 ) -> list[Tensor]:
+    """The products; ``strict`` is empty, or the function in which no derivative may be a constant.
+
+    Without it what does not depend on an input has zeros for its derivative.
+    """
     if not any(y.requires_grad for y in outputs):
         return [_C.zeros_like(x) for x in inputs]
     kept = [i for i, y in enumerate(outputs) if y.requires_grad]
     found = _ext.grad([outputs[i] for i in kept], inputs, [seeds[i] for i in kept], True,
                       create_graph, True)  # fmt: skip
+    for i, g in enumerate(found if strict else ()):
+        if g is None:
+            _refuse(strict, f"the result does not depend on input {i}")
+        elif create_graph and not g.requires_grad:
+            _refuse(strict, f"the derivative by input {i} does not depend on the inputs")
     return [_C.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
@@ -46,7 +69,7 @@ def jacobian(
     func: Callable[..., Any],
     inputs: _Inputs,
     create_graph: bool = False,
-    *,
+    strict: bool = False,
     vectorize: bool = False,
 ) -> Any:
     """The derivative of each element of a result by each element of an input.
@@ -59,6 +82,9 @@ def jacobian(
         Where.
     create_graph : bool
         The result can be differentiated.
+    strict : bool
+        RuntimeError where an output does not depend on an input, or, with ``create_graph``, where a
+        derivative does not; else such derivatives are zeros.
     vectorize : bool
         Taken and without effect: each row is a backward pass of its own.
 
@@ -68,15 +94,21 @@ def jacobian(
         Of shape ``[*output, *input]``; a tuple per output and in it per input, where there are
         several.
     """
+    return _jacobian(func, inputs, create_graph, "jacobian" if strict else "")
+
+
+def _jacobian(func: Callable[..., Any], inputs: _Inputs, create_graph: bool, strict: str) -> Any:
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
     rows = []
-    for y in [result] if isinstance(result, Tensor) else result:
+    ys = [result] if isinstance(result, Tensor) else result
+    _check_outputs(strict, ys)
+    for y in ys:
         columns: list[list[Tensor]] = []
         for i in range(y.numel()):
             seed = _C.zeros([y.numel()], dtype=y.dtype, device=y.device)
             seed[i] = 1
-            columns.append(_grads([y], xs, [seed.view(y.shape)], create_graph))
+            columns.append(_grads([y], xs, [seed.view(y.shape)], create_graph, strict))
         rows.append(_like(inputs, [
             _C.stack([c[k] for c in columns]).reshape([*y.shape, *x.shape]) if columns
             else _C.zeros([*y.shape, *x.shape], dtype=x.dtype, device=x.device)
@@ -85,35 +117,59 @@ def jacobian(
     return rows[0] if isinstance(result, Tensor) else tuple(rows)
 
 
-def hessian(
-    func: Callable[..., Tensor],
-    inputs: _Inputs,
-    create_graph: bool = False,
-    *,
-    vectorize: bool = False,
-) -> Any:
-    """The Jacobian of the gradient of a scalar function; arguments as for :func:`jacobian`."""
+def _gradient_of(
+    func: Callable[..., Tensor], inputs: _Inputs, name: str, strict: bool
+) -> Callable[..., Any]:
+    """The gradient of a scalar function, as a function that can be differentiated."""
 
     def gradient(*xs: Tensor) -> Any:
         y = func(*xs)
         if y.numel() != 1:
-            raise ValueError(f"hessian(): func gave shape {list(y.shape)}, expected one element")
-        return _like(inputs, _grads([y], list(xs), [_C.ones_like(y)], True))
+            raise ValueError(f"{name}(): func gave shape {list(y.shape)}, expected one element")
+        _check_outputs(name if strict else "", [y])
+        seed = [_C.ones_like(y)]
+        return _like(inputs, _grads([y], list(xs), seed, True, name if strict else ""))
 
-    return jacobian(gradient, inputs, create_graph)
+    return gradient
+
+
+@enable_grad()
+def hessian(
+    func: Callable[..., Tensor],
+    inputs: _Inputs,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+) -> Any:
+    """The Jacobian of the gradient of a scalar function; arguments as for :func:`jacobian`."""
+    name = "hessian" if strict else ""
+
+    gradient = _gradient_of(func, inputs, "hessian", strict)
+    return _jacobian(gradient, inputs, create_graph, name)
 
 
 @enable_grad()
 def vjp(
-    func: Callable[..., Any], inputs: _Inputs, v: Any = None, create_graph: bool = False
+    func: Callable[..., Any],
+    inputs: _Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """What ``func`` gives, and the product of a vector of its shape with its Jacobian.
 
-    ``v`` may be left out where the result has one element.
+    ``v`` may be left out where the result has one element; ``strict`` as for :func:`jacobian`.
     """
+    return _vjp(func, inputs, v, create_graph, "vjp" if strict else "")
+
+
+def _vjp(
+    func: Callable[..., Any], inputs: _Inputs, v: Any, create_graph: bool, strict: str
+) -> tuple[Any, Any]:
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
     ys = [result] if isinstance(result, Tensor) else list(result)
+    _check_outputs(strict, ys)
     if v is None:
         if len(ys) != 1 or ys[0].numel() != 1:
             raise ValueError("vjp(): v may be left out for a result of one element only")
@@ -122,7 +178,7 @@ def vjp(
     for y, seed in zip(ys, seeds, strict=True):
         if y.shape != seed.shape:
             raise ValueError(f"vjp(): v has shape {list(seed.shape)}, expected {list(y.shape)}")
-    product = _like(inputs, _grads(ys, xs, seeds, create_graph))
+    product = _like(inputs, _grads(ys, xs, seeds, create_graph, strict))
     return (result if create_graph else _detached(result)), product
 
 
@@ -141,20 +197,27 @@ def _vectors(name: str, inputs: list[Tensor], v: Any) -> list[Tensor]:
 
 @enable_grad()
 def jvp(
-    func: Callable[..., Any], inputs: _Inputs, v: Any = None, create_graph: bool = False
+    func: Callable[..., Any],
+    inputs: _Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """What ``func`` gives, and the product of its Jacobian with a vector of the inputs' shape.
 
     By two backward passes: the product with a vector from the left is linear in that vector.
-    ``v`` may be left out where there is one input of one element.
+    ``v`` may be left out where there is one input of one element; ``strict`` as for
+    :func:`jacobian`.
     """
+    name = "jvp" if strict else ""
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
     ys = [result] if isinstance(result, Tensor) else list(result)
+    _check_outputs(name, ys)
     seeds = [_C.zeros_like(y).requires_grad_() for y in ys]
-    products = _grads(ys, xs, seeds, True)
+    products = _grads(ys, xs, seeds, True, name)
     vectors = _vectors("jvp", xs, v)
-    found = _grads(products, seeds, vectors, create_graph)
+    found = _grads(products, seeds, vectors, create_graph, name)
     return (result if create_graph else _detached(result)), _like(
         result if isinstance(result, Tensor) else ys, found
     )
@@ -162,20 +225,22 @@ def jvp(
 
 @enable_grad()
 def vhp(
-    func: Callable[..., Tensor], inputs: _Inputs, v: Any = None, create_graph: bool = False
+    func: Callable[..., Tensor],
+    inputs: _Inputs,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Tensor, Any]:
     """What a scalar function gives, and the product of a vector with its Hessian.
 
-    ``v`` may be left out where there is one input of one element.
+    ``v`` may be left out where there is one input of one element; ``strict`` as for
+    :func:`jacobian`.
     """
-
-    def gradient(*xs: Tensor) -> Any:
-        y = func(*xs)
-        return _like(inputs, _grads([y], list(xs), [_C.ones_like(y)], True))
-
+    name = "vhp" if strict else ""
+    gradient = _gradient_of(func, inputs, "vhp", strict)
     xs = _leaves(inputs, create_graph)
     vectors = _vectors("vhp", xs, v)
-    _, product = vjp(gradient, _like(inputs, xs), _like(inputs, vectors), create_graph)
+    _, product = _vjp(gradient, _like(inputs, xs), _like(inputs, vectors), create_graph, name)
     value = func(*xs)
     return (value if create_graph else value.detach()), product
 
