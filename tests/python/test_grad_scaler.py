@@ -136,6 +136,37 @@ def test_two_optimizers_share_a_scale(device):
     assert (host(q) != before[1]).all() and scaler.get_scale() == 8.0
 
 
+def test_what_an_optimizer_left_is_not_anothers():
+    """Of two at one address: the second comes where the first has been freed."""
+    p = flow.ones(1, requires_grad=True)
+    scaler = GradScaler("cpu", init_scale=2.0)
+    scaler.scale(p.sum()).backward()
+    for _ in range(20):
+        optimizer = optim.SGD([p], 0.1)
+        scaler.unscale_(optimizer)
+        del optimizer
+    assert p.grad.item() == 2.0**-19
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("unscale", [False, True])
+def test_no_device_takes_a_step_that_overflowed_on_another(unscale):
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    for bad in ("cpu", "cuda"):
+        params = [flow.ones(1, device=d, requires_grad=True) for d in ("cuda", "cpu")]
+        optimizer, scaler = optim.SGD(params, 1.0), GradScaler(init_scale=1.0)
+        scaler.scale(params[0].sum()).backward()
+        for p in params:
+            p.grad = flow.full_like(p, math.inf if p.device.type == bad else 1.0)
+        if unscale:
+            scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        assert [p.item() for p in params] == [1.0, 1.0]
+        scaler.update()
+        assert scaler.get_scale() == 0.5
+
+
 def test_float16_trains_with_what_would_vanish(device):
     """Gradients of 1e-8 are 0 in float16; with the scale they are not."""
     w = flow.ones(4, dtype=flow.float32, device=device, requires_grad=True)

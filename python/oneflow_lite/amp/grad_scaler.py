@@ -58,7 +58,8 @@ def _checked(
 class _OfOptimizer:
     """What the scaler knows of one optimizer between two updates."""
 
-    def __init__(self) -> None:
+    def __init__(self, optimizer: Optimizer) -> None:
+        self.optimizer = optimizer  # is kept: its id() is the key
         self.found_infs: dict[device, Tensor] = {}
         self.unscaled = False
         self.stepped = False
@@ -112,8 +113,11 @@ class GradScaler:
         )
         self._scale: Tensor | None = None
         self._count: Tensor | None = None
-        self._optimizers: dict[int, _OfOptimizer] = defaultdict(_OfOptimizer)
+        self._optimizers: dict[int, _OfOptimizer] = {}
         self._group: Group | None = None
+
+    def _of(self, optimizer: Optimizer) -> _OfOptimizer:
+        return self._optimizers.setdefault(id(optimizer), _OfOptimizer(optimizer))
 
     def _shared_by(self, group: Group, where: device) -> Tensor:
         """The scale. From now on a flag that one rank of the group raises is raised on all."""
@@ -146,7 +150,7 @@ class GradScaler:
 
     @no_grad()
     def _look(self, optimizer: Optimizer, of: _OfOptimizer, divide: bool) -> None:
-        """Raises the flags of the devices with a gradient that is not finite."""
+        """Raises the flags of all devices where one has a gradient that is not finite."""
         scale = self._begun("unscale_")
         alike: dict[Any, list[Tensor]] = defaultdict(list)
         for group in optimizer.param_groups:
@@ -159,21 +163,23 @@ class GradScaler:
                 of.found_infs[where] = _C.zeros([], dtype=float32, device=where)
             flags = [of.found_infs[where]] * len(grads)
             _C.multi_unscale_(grads, flags, scale.to(where) if divide else None)
+        if self._group is None and len(of.found_infs) < 2:
+            return
+        found = _C.zeros_like(scale)
+        for flag in of.found_infs.values():
+            found += flag.to(scale.device)
         if self._group is not None:
             from oneflow_lite.distributed import all_reduce
 
-            found = _C.zeros_like(scale)
-            for flag in of.found_infs.values():
-                found += flag.to(scale.device)
             all_reduce(found, "max", self._group)
-            for where in of.found_infs or [scale.device]:
-                of.found_infs[where] = found.to(where)
+        for where in of.found_infs or [scale.device]:
+            of.found_infs[where] = found.to(where)
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the optimizer's gradients by the scale, once between two updates."""
         if not self._enabled:
             return
-        of = self._optimizers[id(optimizer)]
+        of = self._of(optimizer)
         if of.unscaled or of.stepped:
             raise RuntimeError("GradScaler.unscale_(): it was called for this optimizer since the "
                                "last update()" if of.unscaled else "GradScaler.unscale_(): it is "
@@ -187,7 +193,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs or args:
             raise RuntimeError("GradScaler.step(): a closure is not supported")
-        of = self._optimizers[id(optimizer)]
+        of = self._of(optimizer)
         if of.stepped:
             raise RuntimeError("GradScaler.step(): it was called for this optimizer since the last "
                                "update()")  # fmt: skip
@@ -309,4 +315,4 @@ class GradScaler:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._optimizers = defaultdict(_OfOptimizer)
+        self._optimizers = {}
