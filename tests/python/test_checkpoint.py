@@ -62,6 +62,24 @@ def test_gradients_of_parameters_alone_and_again():
     assert module.calls == 4
 
 
+def test_what_backward_of_one_output_does_not_take_is_not_kept():
+    made = []
+
+    def two(x):
+        a, b = x.exp(), (x * 2).exp()
+        made.extend(weakref.ref(t) for t in (a, b))
+        return a * a, b * b
+
+    x = flow.ones(3, requires_grad=True)
+    y, z = checkpoint(two, x)
+    y.sum().backward()
+    assert len(made) == 4 and all(t() is None for t in made)
+    recomputed = [o for o in gc.get_objects() if type(o).__name__ == "_Recomputed"]
+    assert recomputed and not any(o._found for o in recomputed)
+    z.sum().backward()
+    np.testing.assert_allclose(host(x.grad), 2 * np.exp(2) + 4 * np.exp(4), rtol=1e-6)
+
+
 def test_second_order_and_checkpoints_in_checkpoints():
     x = flow.tensor([0.3, -1.2], dtype=flow.float64, requires_grad=True)
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,12 @@ class _Recomputed:
             raise RuntimeError(f"checkpoint(): called again, the function saved {len(found)} "
                                f"tensors, but {self._count} the first time")  # fmt: skip
         self._found = dict(enumerate(found))
+        with contextlib.suppress(RuntimeError):  # where no backward is under way
+            _ext.after_backward(self._end)
+
+    def _end(self, ended_well: bool) -> None:
+        """Drops what the pass did not take, which may be a part of the outputs' alone."""
+        self._found = {}
 
 
 def _leaf(value: Any) -> Any:
