@@ -336,3 +336,36 @@ def test_a_process_alone(stage):
     plain = cls(groups(other), **options)
     train(other, plain, 0, 1, BRANCHES["both"])
     check_equal(values(model.module), values(other), 0)
+
+
+def test_a_refused_group_leaves_all_as_it_was():
+    p, more, whole = (nn.Parameter(flow.ones(3)), nn.Parameter(flow.ones(2)),
+                      flow.zeros(2, dtype=flow.int64))  # fmt: skip
+    optimizer = dist.ZeroOptimizer(optim.SGD, [p], lr=1.0)
+    for group, text in [({"params": [more], "lr": -1.0}, "lr is -1.0"),
+                        ({"params": [whole]}, "a parameter is int64")]:  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            optimizer.add_param_group(group)
+        assert len(optimizer.param_groups) == len(optimizer.state_dict()["param_groups"]) == 1
+    memory = more.data_ptr()
+    for params, lr in (([more], -1.0), ([{"params": [more]}, {"params": [whole]}], 1.0)):
+        with pytest.raises(ValueError, match=r"lr is -1.0|a parameter is int64"):
+            dist.ZeroOptimizer(optim.SGD, params, lr=lr)
+        assert more.data_ptr() == memory
+    optimizer.add_param_group({"params": [more], "lr": 2.0})
+    (p.sum() + more.sum()).backward()
+    optimizer.step()
+    assert p.tolist() == [0, 0, 0] and more.tolist() == [-1, -1]
+
+
+def test_hooks_of_all_optimizers_run_once():
+    p, seen = nn.Parameter(flow.ones(3)), []
+    optimizer = dist.ZeroOptimizer(optim.SGD, [p], lr=1.0)
+    p.sum().backward()
+    note = lambda self, args, kwargs: seen.append(type(self).__name__)  # noqa: E731
+    with (
+        optim.optimizer.register_optimizer_step_pre_hook(note),
+        optim.optimizer.register_optimizer_step_post_hook(note),
+    ):
+        optimizer.step()
+    assert seen == ["ZeroOptimizer", "ZeroOptimizer"] and p.tolist() == [0, 0, 0]

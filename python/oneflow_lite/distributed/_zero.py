@@ -13,6 +13,7 @@ from oneflow_lite.distributed._buckets import Bucket, buckets_of
 from oneflow_lite.distributed._data_parallel import reducer_of
 from oneflow_lite.distributed._world import Group, ReduceOp, group_of
 from oneflow_lite.optim._gradients import add_source
+from oneflow_lite.optim._hooks import within
 from oneflow_lite.optim._multi_tensor import MultiTensorOptimizer
 from oneflow_lite.optim.optimizer import Optimizer, is_state, note_graphed
 from oneflow_lite.sbp import broadcast as _whole
@@ -200,6 +201,9 @@ class ZeroOptimizer(Optimizer):
         self._owned: list[_Owned] = []
         self._shard_of: dict[int, tuple[_Owned, Tensor]] = {}
         super().__init__(params, {})
+        for group in self.param_groups:
+            self._check(group["params"])
+        optimizer_class([dict(group) for group in self.param_groups], **options)  # or its error
         groups = [{**g, "params": self._adopt(g["params"])} for g in self.param_groups]
         self.inner = optimizer_class(groups, **options)
         self.defaults = self.inner.defaults
@@ -214,18 +218,29 @@ class ZeroOptimizer(Optimizer):
             raise ValueError(f"{_NAME}: stage 2 has all parameters of the DataParallel already; no "
                              "group can be added")  # fmt: skip
         super().add_param_group(param_group)
-        if self.inner is not None:
-            group = self.param_groups[-1]
-            self.inner.add_param_group({**group, "params": self._adopt(group["params"])})
-            self._take_options()
+        if self.inner is None:
+            return
+        group = self.param_groups[-1]
+        try:
+            self._check(group["params"])
+            self.inner.add_param_group(dict(group))
+        except BaseException:
+            self.param_groups.pop()
+            raise
+        self.inner.param_groups[-1]["params"] = self._adopt(group["params"])
+        self._take_options()
 
-    def _adopt(self, params: list[Tensor]) -> list[Tensor]:
-        """The shards of new parameters."""
+    @staticmethod
+    def _check(params: list[Tensor]) -> None:
+        """ValueError for parameters that have no shards here."""
         for p in params:
             if p.is_global or p.is_meta or not p.is_floating_point():
                 kind = "global" if p.is_global else "meta" if p.is_meta else p.dtype.name
                 raise ValueError(f"{_NAME}: a parameter is {kind}, but must be local and floating;"
                                  " of global ones, give an optimizer split ones")  # fmt: skip
+
+    def _adopt(self, params: list[Tensor]) -> list[Tensor]:
+        """The shards of new parameters."""
         with no_grad():
             for bucket in buckets_of(params, _BUCKET):
                 place = _ext.placement(bucket.device.type, list(self._group.ranks))
@@ -300,7 +315,8 @@ class ZeroOptimizer(Optimizer):
                     owned.take_gradients()
             self.inner.grad_scale, self.inner.found_inf = self.grad_scale, self.found_inf
             try:
-                self.inner.step()
+                with within(self.inner, "step"):
+                    self.inner.step()
             finally:
                 self.inner.grad_scale, self.inner.found_inf = None, {}
             for owned in self._owned:

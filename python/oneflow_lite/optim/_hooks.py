@@ -6,7 +6,8 @@ from __future__ import annotations
 import functools
 import inspect
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from oneflow_lite.nn._hooks import HookHandle
@@ -85,6 +86,17 @@ def _hooked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             under_way.discard(name)
 
     return call
+
+
+@contextmanager
+def within(optimizer: Hooked, name: str) -> Iterator[None]:
+    """A context in which a method of the optimizer is a part of another's, whose hooks run."""
+    under_way = optimizer.__dict__.setdefault("_under_way", set())
+    under_way.add(name)
+    try:
+        yield
+    finally:
+        under_way.discard(name)
 
 
 class Hooked:
