@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import hint as absent_hint
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._zeroed import zero_gradients
 from oneflow_lite.nn._hooks import HookHandle, call_with_hooks
 from oneflow_lite.nn._state import Stateful
 from oneflow_lite.nn.parameter import Buffer, Parameter
@@ -352,11 +353,7 @@ class Module(Stateful):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops the gradients of all parameters, or fills them with zeros."""
-        for parameter in self.parameters():
-            if set_to_none:
-                parameter.grad = None
-            elif parameter.grad is not None:
-                parameter.grad = parameter.grad.detach().zero_()
+        zero_gradients(self.parameters(), set_to_none)
 
     def apply(self: _Self, fn: Callable[[Module], None]) -> _Self:
         """Calls the function on all modules below and then on this one."""

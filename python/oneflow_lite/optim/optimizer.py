@@ -14,6 +14,7 @@ from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float64
 from oneflow_lite._warnings import warn
+from oneflow_lite._zeroed import zero_gradients
 from oneflow_lite.autograd._grad_mode import enable_grad, no_grad
 from oneflow_lite.cuda import current_stream
 from oneflow_lite.optim._hooks import (
@@ -336,16 +337,7 @@ class Optimizer(Hooked):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drops all gradients, or fills them with zeros, by one op for each device and dtype."""
-        alike: dict[Any, list[Tensor]] = defaultdict(list)
-        for p in self._all():
-            if set_to_none:
-                p.grad = None
-            elif p.grad is not None:
-                p.grad = p.grad.detach()
-                alike[p.grad.device, p.grad.dtype].append(p.grad)
-        for grads in alike.values():
-            if grads[0].is_floating_point():
-                _C.multi_fill_(grads, 0.0)
+        zero_gradients(self._all(), set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
         """Options and state, with parameters numbered in the order of the groups."""
