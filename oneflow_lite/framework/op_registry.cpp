@@ -35,7 +35,8 @@ Status Validate(const OpDef& op) {
     return Error(ErrorKind::kRuntime, "op ", op.name, " (", op.file, ":", op.line, "): ", why);
   };
   if (op.name.empty()) return fail("an op needs a name");
-  if (op.outputs.empty() && op.lists.empty()) return fail("an op needs an output; of one that changes an input it is that input");
+  if (op.outputs.empty() && op.lists.empty())
+    return fail("an op needs an output; of one that changes an input it is that input");
   if (!op.lists.empty() && (!op.outputs.empty() || op.differentiable || op.inputs.size() == 1)) {
     return fail("an op over lists changes them in place, without outputs or a gradient");
   }

@@ -92,8 +92,8 @@ struct ExpLimits<double> {
 };
 
 // exp(x) for x <= 0 or NaN, where results below the normal range become 0: exp(0) is exactly 1,
-// exp(-inf) exactly 0, a NaN stays NaN. Subnormals would cost microcode assists and no one sees
-// them in a sum that holds a 1.
+// exp(-inf) exactly 0, a NaN stays NaN, whatever bits it has: where one is, Max(0, x) is it.
+// Subnormals would cost microcode assists and no one sees them in a sum that holds a 1.
 template <class D>
 HWY_INLINE hn::Vec<D> ExpNonPositive(D d, hn::Vec<D> x) {
   using C = hn::TFromD<D>;
@@ -102,7 +102,8 @@ HWY_INLINE hn::Vec<D> ExpNonPositive(D d, hn::Vec<D> x) {
   const auto e = ReduceExp(d, x);
   const auto k = hn::ShiftLeft<Limits::kMantissaBits>(hn::BitCast(du, e.biased));
   const auto y = hn::BitCast(d, hn::Add(hn::BitCast(du, e.p), k));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, Limits::kSmallestNormal)), y);
+  const auto normal = hn::Ge(x, hn::Set(d, Limits::kSmallestNormal));
+  return hn::IfThenElse(normal, y, hn::Max(hn::Zero(d), x));
 }
 
 // exp(x) for any x, subnormal results and infinities included: where a vector has such, 2^k is

@@ -82,6 +82,21 @@ def test_inf_or_nan_spoils_its_row_only(dtype, width, value, place, device):
         assert np.isnan(y[1]).all() and np.isfinite(y[[0, 2]]).all()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("nan", [0x7FFFFFFF, 0x7FC00000, 0x7F800001, 0xFFFFFFFF, 0xFFC001FF])
+@pytest.mark.parametrize("width", [1, 33, 5000, 70_001])
+def test_a_nan_of_any_bits_spoils_its_row(dtype, nan, width, device):
+    """What a GPU computes has all bits set, what NumPy calls nan one."""
+    bits_of = {"float32": np.uint32, "float64": np.uint64}[dtype]
+    x = np.random.default_rng(0).standard_normal((3, width)).astype(dtype)
+    x.view(bits_of)[1, width // 2] = nan if dtype == "float32" else (nan | 0x7FF << 20) << 32 | nan
+    t = tensor(x, dtype, device).requires_grad_()
+    losses = flow.cross_entropy(t, flow.zeros(3, dtype=flow.int64, device=device), reduction="none")
+    (losses * flow.tensor([1.0, 0.5, 2.0], device=device)).sum().backward()
+    for y in (*both(t.detach()), host(flow.logsumexp(t.detach(), 1)), host(losses), host(t.grad)):
+        assert np.isnan(y[1]).all() and np.isfinite(y[[0, 2]]).all()
+
+
 @pytest.mark.parametrize("value", [INF, NAN, -INF])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_the_same_over_any_dim(value, dim, device):
