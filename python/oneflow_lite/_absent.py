@@ -174,7 +174,7 @@ ABSENT = [
                 "change_current_allocator get_allocator_backend use_mem_pool "
                 "set_per_process_memory_fraction",
         "Tensor": "storage storage_type untyped_storage is_set_to is_same_size pin_memory "
-                  "is_pinned record_stream",
+                  "is_pinned",
     }, "Tensor.data_ptr and Tensor.storage_offset tell where elements lie; copies are ordered by "
        "the stream"),
     Absent("functions of Python per element or per tensor", {
