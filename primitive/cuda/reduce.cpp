@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/reduce.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "oneflow_lite/core/cuda/stream.h"
 #include "primitive/cuda/host.h"
+#include "primitive/cuda/reduce/cut.h"
 #include "primitive/cuda/reduce/grad_launch.h"
 #include "primitive/cuda/reduce/launch.h"
 #include "primitive/cuda/reduce/planner.h"
@@ -20,6 +22,18 @@ auto FinderOfNorm(double p) {
   return p == 0 || p == 1 || p == 2 ? &cuda::FindReductionOfSums : &cuda::FindReductionOfMoments;
 }
 
+// The dtype of the second output.
+DType SecondOf(const Reduce::Spec& spec) {
+  switch (spec.op) {
+    case ReduceKind::kProdParts:
+    case ReduceKind::kArgMax:
+    case ReduceKind::kArgMin:
+      return DType::kInt64;
+    default:
+      return spec.out;
+  }
+}
+
 class CudaReduce final : public Reduce {
  public:
   CudaReduce(const Spec& spec, cuda::ReductionLaunchers launchers)
@@ -28,28 +42,52 @@ class CudaReduce final : public Reduce {
     return cuda::TakesReduceStrides(shape);
   }
   size_t WorkspaceBytes(const Stream& stream, const ReduceShape& shape) const override {
-    return launchers_.workspace_bytes(shape, cuda::LimitsOf(stream));
+    const cuda::DeviceLimits limits = cuda::LimitsOf(stream);
+    if (cuda::ResultsOf(shape) <= cuda::kMostResults) {
+      return launchers_.workspace_bytes(shape, limits);
+    }
+    size_t most = 0;
+    for (const cuda::ReducePart& part : cuda::CutReduction(shape, cuda::kMostResults)) {
+      most = std::max(most, launchers_.workspace_bytes(part.shape, limits));
+    }
+    return most;
   }
   Status Launch(Stream& stream, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void* workspace) const override {
+    cuda::Reduction run{.shape = shape,
+                        .op = spec_.op,
+                        .parameter = parameter,
+                        .out = spec_.out,
+                        .x = x,
+                        .y = y,
+                        .second = second,
+                        .workspace = workspace,
+                        .counters = nullptr,
+                        .num_counters = CudaStream::kCounters};
+    if (cuda::ResultsOf(shape) <= cuda::kMostResults) return LaunchOne(stream, run);
+    const auto at = [](void* p, int64_t elements, DType dtype) {
+      return p ? static_cast<char*>(p) + elements * static_cast<int64_t>(SizeOf(dtype)) : nullptr;
+    };
+    for (const cuda::ReducePart& part : cuda::CutReduction(shape, cuda::kMostResults)) {
+      run.shape = part.shape;
+      run.x = static_cast<const char*>(x) + part.x * static_cast<int64_t>(SizeOf(spec_.in));
+      run.y = at(y, part.y, spec_.out);
+      run.second = at(second, part.y, SecondOf(spec_));
+      OFL_RETURN_IF_ERROR(LaunchOne(stream, run));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status LaunchOne(Stream& stream, cuda::Reduction& run) const {
     const cuda::ReductionLaunchers launchers =
-        spec_.op == ReduceKind::kNorm ? FinderOfNorm(parameter)(spec_.op, spec_.in) : launchers_;
+        run.op == ReduceKind::kNorm ? FinderOfNorm(run.parameter)(run.op, spec_.in) : launchers_;
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      const cuda::Reduction run{.shape = shape,
-                                .op = spec_.op,
-                                .parameter = parameter,
-                                .out = spec_.out,
-                                .x = x,
-                                .y = y,
-                                .second = second,
-                                .workspace = workspace,
-                                .counters = CountersOf(stream),
-                                .num_counters = CudaStream::kCounters};
+      run.counters = CountersOf(stream);
       return launchers.launch(run, cuda::LimitsOf(stream), s);
     });
   }
 
- private:
   Spec spec_;
   cuda::ReductionLaunchers launchers_;
 };

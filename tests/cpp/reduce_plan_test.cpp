@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "primitive/cuda/reduce/cut.h"
 #include "primitive/cuda/reduce/whole_rows.h"
 
 namespace oneflow_lite {
@@ -435,6 +436,52 @@ TEST(ReducePlanTest, MoreThanTwoToThe31) {
   const ReducePlan results = PlanReduce(Dense({big, 4}, 0b10), Aligned(132));
   EXPECT_EQ(PlaceOfResult(results, big - 1).x, (big - 1) * 4);
   EXPECT_EQ(PlaceOfResult(results, big - 1).y, big - 1);
+}
+
+// Each result is one part's, with its slice, where the whole has it.
+TEST(ReducePlanTest, PartsAreTheWhole) {
+  for (const std::vector<int64_t>& sizes :
+       {std::vector<int64_t>{7, 2, 3}, {2, 5, 3, 4}, {1, 30, 1, 2}, {3, 3, 3, 3}}) {
+    for (unsigned reduced = 0; reduced < 1u << sizes.size(); ++reduced) {
+      for (const int64_t most : {1, 2, 3, 5, 7, 12, 1000}) {
+        ReduceShape shape = Dense(sizes, reduced);
+        for (int d = 0; d < shape.ndim; ++d) shape.strides[d] *= 2;
+        std::vector<std::vector<int64_t>> seen(ResultsOf(shape));
+        for (const ReducePart& part : CutReduction(shape, most)) {
+          const std::vector<std::vector<int64_t>> slices = SlicesOf(part.shape);
+          ASSERT_LE(static_cast<int64_t>(slices.size()), most) << ToString(shape);
+          for (size_t i = 0; i < slices.size(); ++i) {
+            std::vector<int64_t>& slice = seen[part.y + static_cast<int64_t>(i)];
+            for (const int64_t at : slices[i]) slice.push_back(part.x + at);
+          }
+        }
+        EXPECT_EQ(seen, SlicesOf(shape)) << ToString(shape) << ", " << most << " at most";
+      }
+    }
+  }
+}
+
+// A grid has a block for each task of the columns.
+TEST(ReducePlanTest, MoreColumnsThanAGridHasBlocks) {
+  constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{int64_t{1} << 31, 2, 2},
+                                            {(int64_t{1} << 31) + 5, 3, 2},
+                                            {2, int64_t{1} << 30, 2, 2},
+                                            {3, (int64_t{1} << 31) + 1, 2, 3}}) {
+    ReduceShape shape = Dense(sizes, 0);
+    shape.reduced[shape.ndim - 2] = true;
+    const ReducePlan whole = PlanReduce(shape, Aligned(132));
+    EXPECT_TRUE(whole.columns && whole.tasks() > kMostBlocks) << ToString(shape);
+    int64_t results = 0;
+    for (const ReducePart& part : CutReduction(shape, kMostResults)) {
+      const ReducePlan p = PlanReduce(part.shape, Aligned(132));
+      EXPECT_LE(p.tasks(), kMostBlocks) << ToString(part.shape);
+      EXPECT_EQ(p.chunks.value, 1);
+      EXPECT_EQ(part.y, results);
+      results += p.results;
+    }
+    EXPECT_EQ(results, ResultsOf(shape));
+  }
 }
 
 }  // namespace

@@ -212,6 +212,51 @@ def test_more_than_two_to_the_31_elements(shape):
     assert host(flow.softmax(x, 1)[-1, -1]) == 1
 
 
+@pytest.mark.cuda
+@pytest.mark.slow
+@pytest.mark.parametrize("name, dtype, want", [
+    ("amax", "int8", [5, 4]), ("argmax", "int8", [1, 0]), ("sum", "float16", [8, 6]),
+])  # fmt: skip
+def test_more_than_two_to_the_31_columns(name, dtype, want):
+    """A block has the two results of a row, and a grid has fewer than 2^31 blocks."""
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    x = flow.zeros((1 << 31) + 3, 2, 2, dtype=getattr(flow, dtype), device="cuda")
+    last = flow.tensor([[3, 4], [5, 2]], dtype=x.dtype, device="cuda")
+    for row in (-1, (1 << 30) + 1, (1 << 31) - 1, 0):
+        x[row].copy_(last)
+    y = getattr(flow, name)(x, 1)
+    assert y.shape == ((1 << 31) + 3, 2)
+    for row in (-1, (1 << 30) + 1, (1 << 31) - 1, 0):
+        assert host(y[row]).tolist() == want
+    assert (host(y[-3:-1]) == 0).all() and (host(y[1 << 30]) == 0).all()
+
+
+@pytest.mark.cuda
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["glu", "swiglu"])
+def test_halves_of_more_than_two_to_the_30(name):
+    """Of an odd size, so that an element is what a thread has."""
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    half = (1 << 30) + 5
+    function = getattr(flow.nn.functional, name)
+    x = flow.zeros(2 * half, dtype=flow.float16, device="cuda", requires_grad=True)
+    places = [0, (1 << 30) - 1, 1 << 30, half - 1]
+    with flow.no_grad():
+        for k, at in enumerate(places):
+            x[at] = k + 1.0
+            x[half + at] = 2.0 - k
+    y = function(x)
+    (dx,) = flow.autograd.grad(y, x, flow.ones_like(y))
+    few = flow.stack([x.detach()[i] for i in places + [half + i for i in places]])
+    few.requires_grad_()
+    few_y = function(few)
+    (few_dx,) = flow.autograd.grad(few_y, few, flow.ones_like(few_y))
+    assert [y[i].item() for i in places] == few_y.tolist()
+    assert [dx[i].item() for i in places + [half + i for i in places]] == few_dx.tolist()
+
+
 # Views ----------------------------------------------------------------------------------------
 
 
