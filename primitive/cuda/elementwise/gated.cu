@@ -103,19 +103,24 @@ __global__ void __launch_bounds__(kThreads)
   StorePack(dx + place + u.half, b);
 }
 
-// Calls launch(units, blocks) for as many rows at a time as 32 bits can count.
+// Calls launch(units, blocks, offset) for as many rows at a time as 32 bits can count; of longer
+// ones, for a part of one row that begins `offset` elements behind where it would.
 template <class F>
 cudaError_t ForUnits(int64_t rows, int64_t half, int pack, const F& launch) {
+  const int64_t units_of_row = half / pack;
+  const int64_t rows_at_once = units_of_row < kMostUnits ? kMostUnits / units_of_row : 1;
   GatedUnits u;
   u.half = half;
-  u.units_of_row = Divisor(half / pack);
-  const int64_t most = kMostUnits / u.units_of_row.value;
-  if (most < 1) return cudaErrorInvalidValue;
-  for (u.first_row = 0; u.first_row < rows; u.first_row += most) {
-    const int64_t count = rows - u.first_row < most ? rows - u.first_row : most;
-    u.units = static_cast<uint32_t>(count * u.units_of_row.value);
-    const cudaError_t error = launch(u, CeilDiv(int64_t{u.units}, int64_t{kThreads}));
-    if (error != cudaSuccess) return error;
+  for (int64_t first = 0; first < units_of_row; first += kMostUnits) {
+    const int64_t left = units_of_row - first, part = left < kMostUnits ? left : kMostUnits;
+    u.units_of_row = Divisor(part);
+    for (u.first_row = 0; u.first_row < rows; u.first_row += rows_at_once) {
+      const int64_t more = rows - u.first_row, count = more < rows_at_once ? more : rows_at_once;
+      u.units = static_cast<uint32_t>(count * part);
+      const int64_t blocks = CeilDiv(int64_t{u.units}, int64_t{kThreads});
+      const cudaError_t error = launch(u, blocks, first * pack);
+      if (error != cudaSuccess) return error;
+    }
   }
   return cudaSuccess;
 }
@@ -132,9 +137,9 @@ cudaError_t Forward(int64_t rows, int64_t half, const void* x, void* y, cudaStre
   if (rows <= 0 || half <= 0) return cudaSuccess;
   constexpr int N = kPackSize<T>;
   const bool packs = TakesPacks<T>(half, {x, y});
-  return ForUnits(rows, half, packs ? N : 1, [&](const GatedUnits& u, int64_t blocks) {
+  return ForUnits(rows, half, packs ? N : 1, [&](const GatedUnits& u, int64_t blocks, int64_t at) {
     return Launch(packs ? GatedKernel<Gate, N, T> : GatedKernel<Gate, 1, T>, blocks, kThreads, 0,
-                  stream, u, static_cast<const T*>(x), static_cast<T*>(y));
+                  stream, u, static_cast<const T*>(x) + at, static_cast<T*>(y) + at);
   });
 }
 template <class Gate, class T>
@@ -143,10 +148,10 @@ cudaError_t Backward(int64_t rows, int64_t half, const void* dy, const void* x, 
   if (rows <= 0 || half <= 0) return cudaSuccess;
   constexpr int N = kPackSize<T>;
   const bool packs = TakesPacks<T>(half, {dy, x, dx});
-  return ForUnits(rows, half, packs ? N : 1, [&](const GatedUnits& u, int64_t blocks) {
+  return ForUnits(rows, half, packs ? N : 1, [&](const GatedUnits& u, int64_t blocks, int64_t at) {
     return Launch(packs ? GatedBackwardKernel<Gate, N, T> : GatedBackwardKernel<Gate, 1, T>, blocks,
-                  kThreads, 0, stream, u, static_cast<const T*>(dy), static_cast<const T*>(x),
-                  static_cast<T*>(dx));
+                  kThreads, 0, stream, u, static_cast<const T*>(dy) + at,
+                  static_cast<const T*>(x) + at, static_cast<T*>(dx) + at);
   });
 }
 

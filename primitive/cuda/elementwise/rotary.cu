@@ -69,7 +69,7 @@ cudaError_t LaunchPacks(const RotaryShape& s, RotaryRows<T> p, cudaStream_t stre
   p.units_of_head = Divisor(s.half / N);
   p.units_of_row = Divisor(s.features / 2 / N);
   const int64_t rows_at_once = kMostUnits / p.units_of_row.value;
-  if (rows_at_once < 1) return cudaErrorInvalidValue;
+  if (rows_at_once < 1) return cudaErrorInvalidValue;  // the heads of a token have 2^31 features
   for (p.first_row = 0; p.first_row < s.rows; p.first_row += rows_at_once) {
     const int64_t rows = s.rows - p.first_row < rows_at_once ? s.rows - p.first_row : rows_at_once;
     const int64_t units = rows * p.units_of_row.value;
