@@ -28,6 +28,13 @@ size_t SegmentBytes(size_t size) {
   return RoundUp(size, kSegmentGranule);
 }
 
+// Waiting for a stream that a graph captures would end the capture.
+bool IsCapturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) cudaGetLastError();
+  return status != cudaStreamCaptureStatusNone;
+}
+
 bool CachingIsWanted() {
   const char* no = std::getenv("OFL_NO_CUDA_MEMORY_CACHING");
   return !no || std::string_view(no) != "1";
@@ -165,16 +172,17 @@ void CudaAllocator::ReleasePool(Pool* pool) {
 void CudaAllocator::ForgetStream(cudaStream_t stream) {
   if (!stream) return;
   DeviceGuard guard(device_);
-  if (cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();
+  RelaxedCapture relaxed;
+  if (!IsCapturing(stream) && cudaStreamSynchronize(stream) != cudaSuccess) cudaGetLastError();
   std::lock_guard lock(mutex_);
   if (captures_.empty()) ReleaseHeldBack(/*wait=*/false);
-  for (auto& [data, block] : allocated_blocks_) {
+  const auto forget = [stream](Block* block) {
     if (block->stream == stream) block->stream = nullptr;
     std::erase(block->used_on, stream);
-  }
-  for (auto& [event, block] : held_back_) {
-    if (block->stream == stream) block->stream = nullptr;
-  }
+  };
+  for (auto& [data, block] : allocated_blocks_) forget(block);
+  for (auto& [event, block] : held_back_) forget(block);
+  for (Block* block : freed_in_capture_) forget(block);
   for (FreeList& list : shared_pool_->free) {
     std::vector<Block*> blocks;
     for (Block* block : list) {
@@ -284,6 +292,7 @@ CudaAllocator::Block* CudaAllocator::MergeWith(Block* left, Block* right) {
 // Puts an event on each stream that used the block; it returns when all have passed.
 void CudaAllocator::HoldBack(Block* block) {
   DeviceGuard guard(device_);
+  RelaxedCapture relaxed;
   for (cudaStream_t stream : block->used_on) {
     cudaEvent_t event = nullptr;
     if (!idle_events_.empty()) {
@@ -296,11 +305,15 @@ void CudaAllocator::HoldBack(Block* block) {
     if (event && cudaEventRecord(event, stream) == cudaSuccess) {
       ++block->pending_events;
       held_back_.emplace_back(event, block);
-    } else {
-      // No event, no way to wait on the device: wait here.
+      continue;
+    }
+    // No event, no way to wait on the device: wait here. Where not even that can be done, nobody
+    // knows when the use has ended, and the block never returns.
+    cudaGetLastError();
+    if (event) idle_events_.push_back(event);
+    if (IsCapturing(stream) || cudaStreamSynchronize(stream) != cudaSuccess) {
       cudaGetLastError();
-      cudaStreamSynchronize(stream);
-      if (event) idle_events_.push_back(event);
+      ++block->pending_events;
     }
   }
   block->used_on.clear();
@@ -309,12 +322,17 @@ void CudaAllocator::HoldBack(Block* block) {
 
 void CudaAllocator::ReleaseHeldBack(bool wait) {
   DeviceGuard guard(device_);
-  while (!held_back_.empty()) {
-    const auto [event, block] = held_back_.front();
+  RelaxedCapture relaxed;
+  for (auto it = held_back_.begin(); it != held_back_.end();) {
+    const auto [event, block] = *it;
     const cudaError_t error = wait ? cudaEventSynchronize(event) : cudaEventQuery(event);
-    if (error != cudaSuccess) cudaGetLastError();
-    if (error == cudaErrorNotReady) return;  // later ones have most likely not passed either
-    held_back_.pop_front();
+    if (error != cudaSuccess) {
+      cudaGetLastError();
+      if (error == cudaErrorNotReady) return;  // later ones have most likely not passed either
+      ++it;                                    // whether it has passed, nobody knows
+      continue;
+    }
+    it = held_back_.erase(it);
     idle_events_.push_back(event);
     if (--block->pending_events == 0) ReturnToPool(block);
   }
