@@ -43,6 +43,11 @@ class ToDeviceKernel final : public BoundKernel {
     if (dst.device().type == DeviceType::kCPU) {
       return backend->CopyToHost(dst.data(), src.data(), src.nbytes(), *stream);
     }
+    if (stream->capturing() || c.stream().capturing()) {
+      return Error(ErrorKind::kRuntime, "a copy from ", src.device().ToString(), " to ",
+                   dst.device().ToString(),
+                   " cannot be captured in a graph: it waits for both devices");
+    }
     // The source's work comes first, and its memory is not reused before the copy has ended.
     OFL_RETURN_IF_ERROR(stream->Synchronize());
     OFL_RETURN_IF_ERROR(backend->CopyOnDevice(dst.data(), src.data(), src.nbytes(), c.stream()));

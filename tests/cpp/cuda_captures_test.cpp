@@ -96,9 +96,48 @@ TEST_F(CudaCapturesTest, AStreamThatAnotherLibraryCapturesMayBeForgotten) {
   ASSERT_EQ(cudaStreamCreateWithFlags(&native, cudaStreamNonBlocking), cudaSuccess);
   Ref<Stream> wrapped = *backend_->ExternalStream(0, native);
   ASSERT_EQ(cudaStreamBeginCapture(native, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  const int number = 3;
+  void* to = Allocate(*backend_->DefaultStream(0));
+  const Status copied = backend_->CopyFromHost(to, &number, sizeof(number), *wrapped);
+  EXPECT_THAT(std::string(copied.message()), testing::HasSubstr("graph of another library"));
   wrapped = nullptr;
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(native, &graph), cudaSuccess);
+  Free(to, 0);
+}
+
+TEST_F(CudaCapturesTest, ReplaysReadWhatTheHostHadInTheCapture) {
+  std::vector<int> numbers(100'000), few(300);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::iota(few.begin(), few.end(), 0);
+  const std::vector<int> want = numbers, want_few = few;
+  const size_t bytes = numbers.size() * sizeof(int);
+  auto* many = static_cast<int*>(*backend_->Allocate(bytes, *stream_));
+  auto* some = static_cast<int*>(Allocate(*stream_));
+  Begin();
+  void* before = Allocate(*stream_);  // of the graph's memory, for a kernel of it
+  Enqueue(NativeStream(*stream_), [=] { std::memset(before, 255, kBytes); });
+  Free(before, 0);
+  ASSERT_TRUE(backend_->CopyFromHost(many, numbers.data(), bytes, *stream_).ok());
+  for (size_t i = 0; i < few.size(); ++i) {
+    ASSERT_TRUE(backend_->CopyFromHost(some + i, &few[i], sizeof(int), *stream_).ok());
+  }
+  int got = 0;
+  const Status read = backend_->CopyToHost(&got, some, sizeof(got), *stream_);
+  EXPECT_THAT(std::string(read.message()), testing::HasSubstr("cannot be captured"));
+  End();
+  few.assign(few.size(), 7);
+  numbers.assign(numbers.size(), 7);
+  for (int replay = 0; replay < 2; ++replay) {
+    std::memset(some, 0, kBytes);
+    std::memset(many, 0, bytes);
+    Replay(*stream_);
+    Finish(NativeStream(*stream_));
+    EXPECT_EQ(std::vector<int>(some, some + few.size()), want_few);
+    EXPECT_EQ(std::vector<int>(many, many + want.size()), want);
+  }
+  Free(some, 0);
+  Free(many, 0);
 }
 
 }  // namespace

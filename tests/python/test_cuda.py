@@ -152,6 +152,45 @@ def test_a_graph_replays_on_new_values():
 
 @pytest.mark.cuda
 @needs_gpu
+def test_a_graph_keeps_what_was_copied_from_the_host():
+    """Its replays do not read the host's memory, which is another's by then."""
+    x = flow.randn(4, 4, device="cuda")
+    few, many = flow.tensor([2.0, 3.0]), flow.arange(300_000)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        columns = x[:, [0, 2]]
+        moved, long = few.cuda() * 2, many.cuda() + 1
+        pieces = [flow.tensor([k, k + 1], device="cuda") for k in range(300)]
+        total = flow.stack(pieces).sum(0) + flow.tensor(0.5, device="cuda")
+    few.fill_(7)
+    many.fill_(7)
+    junk = [flow.tensor([3, 3]) for _ in range(1000)]
+    for _ in range(2):
+        x.copy_(flow.randn(4, 4))
+        graph.replay()
+        assert flow.equal(columns, x[:, [0, 2]])
+        assert moved.tolist() == [4, 6] and flow.equal(long.cpu(), flow.arange(1, 300_001))
+        assert total.tolist() == [44850.5, 45150.5]
+    assert len(junk) == 1000
+
+
+@pytest.mark.cuda
+@needs_gpu
+def test_what_needs_values_is_refused_and_the_capture_goes_on():
+    x = flow.randn(4, 4, device="cuda")
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = x * 2
+        for read in (y.cpu, y.tolist, y.sum().item, lambda: float(y[0, 0])):
+            with pytest.raises(RuntimeError, match="a copy to the host cannot be captured"):
+                read()
+        z = y + 1
+    graph.replay()
+    assert flow.equal(z, x * 2 + 1)
+
+
+@pytest.mark.cuda
+@needs_gpu
 def test_memory_is_counted_and_given_back():
     cuda.empty_cache()
     before = cuda.memory_allocated()

@@ -71,9 +71,13 @@ class CudaDeviceBackend final : public DeviceBackend {
     return CopyAsync(dst, src, nbytes, cudaMemcpyDeviceToDevice, stream, "copy on the device");
   }
   Status CopyFromHost(void* dst, const void* src, size_t nbytes, Stream& stream) override {
+    if (nbytes == 0) return OkStatus();
+    if (stream.capturing()) {  // replays would read src again
+      OFL_ASSIGN_OR_RETURN(const void* kept, KeptByCapture(stream, src, nbytes));
+      return CopyOnDevice(dst, kept, nbytes, stream);
+    }
     OFL_RETURN_IF_ERROR(
         CopyAsync(dst, src, nbytes, cudaMemcpyHostToDevice, stream, "copy from the host"));
-    if (nbytes == 0) return OkStatus();
     // Pageable memory has been staged by now; pinned memory is read later, when its owner may have
     // changed it.
     cudaPointerAttributes attributes;
@@ -85,6 +89,11 @@ class CudaDeviceBackend final : public DeviceBackend {
   }
   Status CopyToHost(void* dst, const void* src, size_t nbytes, Stream& stream) override {
     if (nbytes == 0) return OkStatus();
+    if (stream.capturing()) {
+      return Error(ErrorKind::kRuntime,
+                   "a copy to the host cannot be captured in a graph: there are no values before "
+                   "it is replayed");
+    }
     OFL_RETURN_IF_ERROR(
         CopyAsync(dst, src, nbytes, cudaMemcpyDeviceToHost, stream, "copy to the host"));
     return stream.Synchronize();

@@ -3,10 +3,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/cuda/cuda_status.h"
@@ -112,12 +114,33 @@ class CudaGraph final : public Graph {
     return static_cast<const uint64_t*>(shift_);
   }
 
+  // Written past the capture, at once, to where no kernel of the graph may have written before.
+  StatusOr<const void*> Keep(const void* bytes, size_t nbytes) {
+    const size_t size = (nbytes + kKeptAlignment - 1) / kKeptAlignment * kKeptAlignment;
+    if (size > kept_room_) {
+      const size_t room = std::max(size, kKeptAtOnce);
+      OFL_ASSIGN_OR_RETURN(void* kept,
+                           GetCudaAllocator(device_.index)
+                               .Allocate(room, NativeStream(*capture_stream_), /*fresh=*/true));
+      kept_.push_back(kept);
+      kept_next_ = static_cast<char*>(kept);
+      kept_room_ = room;
+    }
+    DeviceGuard guard(device_.index);
+    OFL_RETURN_IF_ERROR(CopyPastCapture(kept_next_, bytes, nbytes));
+    kept_room_ -= size;
+    return std::exchange(kept_next_, kept_next_ + size);
+  }
+
  private:
+  static constexpr size_t kKeptAlignment = 256, kKeptAtOnce = 64 << 10;
+
   ~CudaGraph() override {
     DeviceGuard guard(device_.index);
     if (capture_stream_) Abandon();
     if (exec_) cudaGraphExecDestroy(exec_);  // one that still runs is freed when it has ended
     if (shift_) GetCudaAllocator(device_.index).Free(shift_);
+    for (void* kept : kept_) GetCudaAllocator(device_.index).Free(kept);
     if (pool_) GetCudaAllocator(device_.index).ReleasePool(pool_);
   }
   void Abandon() {
@@ -134,6 +157,17 @@ class CudaGraph final : public Graph {
     Captures& captures = GetCaptures();
     std::lock_guard lock(captures.mutex);
     captures.graphs.erase(capture_id_);
+  }
+  // On a stream of its own, which no graph captures.
+  static Status CopyPastCapture(void* to, const void* from, size_t nbytes) {
+    RelaxedCapture relaxed;
+    cudaStream_t side = nullptr;
+    OFL_RETURN_IF_ERROR(
+        CudaStatus(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), "new stream"));
+    cudaError_t error = cudaMemcpyAsync(to, from, nbytes, cudaMemcpyHostToDevice, side);
+    if (error == cudaSuccess) error = cudaStreamSynchronize(side);
+    cudaStreamDestroy(side);
+    return CudaStatus(error, "copy from the host");
   }
   // Moves the captured random kernels to where the generator is, and that past their numbers.
   Status TakeRandom(Stream& stream) {
@@ -156,8 +190,20 @@ class CudaGraph final : public Graph {
   void* shift_ = nullptr;         // two uint64_t, where there are random kernels
   Generator::State begin_;        // of the default generator, when the capture began
   uint64_t random_counters_ = 0;  // that a replay takes
+  std::vector<void*> kept_;       // what the host's bytes are in
+  char* kept_next_ = nullptr;     // in the last of them, and how many bytes there are
+  size_t kept_room_ = 0;
   std::map<const void*, std::function<Status(Stream&)>> after_;
 };
+
+// The id of what captures the stream.
+StatusOr<uint64_t> CaptureOf(const Stream& stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  OFL_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamGetCaptureInfo(NativeStream(stream), &status, &id), "capture info"));
+  return id;
+}
 
 }  // namespace
 
@@ -169,11 +215,21 @@ StatusOr<const uint64_t*> RandomShiftOfCapture(uint64_t capture_id) {
   return it->second->RandomShift();
 }
 
+StatusOr<const void*> KeptByCapture(const Stream& stream, const void* bytes, size_t nbytes) {
+  OFL_ASSIGN_OR_RETURN(const uint64_t id, CaptureOf(stream));
+  Captures& captures = GetCaptures();
+  std::lock_guard lock(captures.mutex);
+  const auto it = captures.graphs.find(id);
+  if (it == captures.graphs.end()) {
+    return Error(ErrorKind::kRuntime,
+                 "a copy from the host cannot be captured in a graph of another library: its "
+                 "replays would read what that memory holds by then; copy before the capture");
+  }
+  return it->second->Keep(bytes, nbytes);
+}
+
 Status AfterReplays(const Stream& stream, const void* key, std::function<Status(Stream&)> after) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  unsigned long long id = 0;
-  OFL_RETURN_IF_ERROR(
-      CudaStatus(cudaStreamGetCaptureInfo(NativeStream(stream), &status, &id), "capture info"));
+  OFL_ASSIGN_OR_RETURN(const uint64_t id, CaptureOf(stream));
   Captures& captures = GetCaptures();
   std::lock_guard lock(captures.mutex);
   const auto it = captures.graphs.find(id);

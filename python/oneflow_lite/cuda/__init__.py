@@ -123,7 +123,9 @@ def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGra
     an optimizer. What a step counts or is to change must be in a tensor: ``Adam(...,
     capturable=True)``, an ``lr`` that is a tensor on the GPU. Random numbers (of dropout too) are
     new ones in each replay, those that the same calls would take from the device's default
-    generator; the capture takes none. A generator of one's own cannot be captured.
+    generator; the capture takes none. A generator of one's own cannot be captured. What is copied
+    from the host, such as a list of indices, keeps the values of the capture. What needs values on
+    the host cannot be captured.
 
     Parameters
     ----------
