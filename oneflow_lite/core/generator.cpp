@@ -23,18 +23,42 @@ void Generator::Seed(uint64_t seed) { set_state({seed, 0}); }
 
 Generator::State Generator::Take(uint64_t counters) {
   std::lock_guard lock(mutex_);
-  return {seed_, std::exchange(offset_, offset_ + counters)};
+  State& state = Here();
+  return {state.seed, std::exchange(state.offset, state.offset + counters)};
 }
 
 Generator::State Generator::state() const {
   std::lock_guard lock(mutex_);
-  return {seed_, offset_};
+  return const_cast<Generator*>(this)->Here();
 }
 
 void Generator::set_state(State state) {
   std::lock_guard lock(mutex_);
-  seed_ = state.seed;
-  offset_ = state.offset;
+  Here() = state;
+}
+
+Generator::State Generator::BeginAside() {
+  std::lock_guard lock(mutex_);
+  Aside& aside = asides_[std::this_thread::get_id()];
+  if (aside.begun++ == 0) aside.state = state_;
+  return aside.state;
+}
+
+Generator::State Generator::EndAside(std::thread::id thread) {
+  std::lock_guard lock(mutex_);
+  const auto aside = asides_.find(thread);
+  if (aside == asides_.end()) return state_;
+  const State state = aside->second.state;
+  if (--aside->second.begun == 0) asides_.erase(aside);
+  return state;
+}
+
+// The caller holds mutex_.
+Generator::State& Generator::Here() {
+  if (asides_.empty()) [[likely]]
+    return state_;
+  const auto aside = asides_.find(std::this_thread::get_id());
+  return aside == asides_.end() ? state_ : aside->second.state;
 }
 
 Ref<Generator> DefaultGenerator(Device device) {

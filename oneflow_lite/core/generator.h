@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <mutex>
+#include <thread>
 
 #include "oneflow_lite/core/device.h"
 #include "oneflow_lite/core/ref.h"
@@ -17,7 +19,7 @@ namespace oneflow_lite {
 
 class OFL_API Generator : public RefCounted {
  public:
-  explicit Generator(uint64_t seed = kDefaultSeed) : seed_(seed) {}
+  explicit Generator(uint64_t seed = kDefaultSeed) : state_{seed, 0} {}
 
   static constexpr uint64_t kDefaultSeed = 67280421310721;  // PyTorch's
 
@@ -32,10 +34,22 @@ class OFL_API Generator : public RefCounted {
   State state() const;
   void set_state(State state);
 
+  // From BeginAside on this thread has a state of its own, the one of now at first, and others do
+  // not see what it takes and sets. EndAside, which any thread may call, gives what became of it;
+  // of several that a thread began the last one ends it.
+  State BeginAside();
+  State EndAside(std::thread::id thread);
+
  private:
+  struct Aside {
+    State state;
+    int begun = 0;
+  };
+  State& Here();
+
   mutable std::mutex mutex_;
-  uint64_t seed_;
-  uint64_t offset_ = 0;
+  State state_;
+  std::map<std::thread::id, Aside> asides_;
 };
 
 // The generator that random functions use where none is given. Lives forever.

@@ -140,5 +140,58 @@ TEST_F(CudaCapturesTest, ReplaysReadWhatTheHostHadInTheCapture) {
   Free(many, 0);
 }
 
+// The places in the sequence that the captured calls of a graph draw from in each replay.
+TEST_F(CudaCapturesTest, NoNumberIsDrawnTwice) {
+  const Ref<Generator> generator = DefaultGenerator(CudaDevice(0));
+  generator->Seed(5);
+  std::vector<uint64_t> seen;
+  const auto draw = [&] {
+    const uint64_t* shift = *stream_->RandomShift();
+    const uint64_t offset = generator->Take(10).offset;
+    Enqueue(NativeStream(*stream_), [=, &seen] { seen.push_back(offset + shift[1]); });
+  };
+  Begin();
+  draw();
+  std::thread([&] {
+    seen.push_back(generator->Take(10).offset);
+    EXPECT_FALSE(stream_->RandomShift().ok());
+  }).join();
+  draw();
+  End();
+  for (int replay = 0; replay < 2; ++replay) {
+    Replay(*stream_);
+    Finish(NativeStream(*stream_));
+  }
+  EXPECT_THAT(seen, testing::ElementsAre(0, 10, 20, 30, 40));
+  EXPECT_EQ(generator->state().offset, 50u);
+}
+
+TEST_F(CudaCapturesTest, AReplayKeepsItsNumbersWhileAnotherStreamAsksForOne) {
+  const Ref<Generator> generator = DefaultGenerator(CudaDevice(0));
+  generator->Seed(5);
+  std::vector<uint64_t> seen;
+  Begin();
+  const uint64_t* shift = *stream_->RandomShift();
+  const uint64_t offset = generator->Take(10).offset;
+  Enqueue(NativeStream(*stream_), [=, &seen] { seen.push_back(offset + shift[1]); });
+  End();
+  const Ref<Stream> other = *backend_->NewStream(0);
+  Replay(*stream_);
+  Replay(*other);
+  Finish(NativeStream(*other));
+  Finish(NativeStream(*stream_));
+  EXPECT_THAT(seen, testing::ElementsAre(0, 10));
+}
+
+TEST_F(CudaCapturesTest, ASeedOfTheCaptureStays) {
+  const Ref<Generator> generator = DefaultGenerator(CudaDevice(0));
+  generator->Seed(5);
+  Begin();
+  generator->Seed(6);
+  generator->Take(3);
+  End();
+  EXPECT_EQ(generator->state().seed, 6u);
+}
+
 }  // namespace
 }  // namespace oneflow_lite

@@ -4,6 +4,7 @@
 import functools
 import inspect
 import pydoc
+import threading
 
 import numpy as np
 import pytest
@@ -380,6 +381,50 @@ def test_each_replay_drops_anew_and_its_gradient_follows():
         np.testing.assert_array_equal(host(y), host(dx))
         seen.append(host(y).tobytes())
     assert len(set(seen)) == 3
+
+
+@pytest.mark.cuda
+def test_another_thread_draws_its_own_during_a_capture():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    draw = functools.partial(flow.rand, 1000, device="cuda")
+    flow.manual_seed(5)
+    want = [bits(draw()) for _ in range(7)]
+    flow.manual_seed(5)
+    other, graph = [], flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        first = draw()
+        thread = threading.Thread(target=lambda: other.extend([draw(), draw()]))
+        thread.start()
+        thread.join()
+        second = draw()
+    seen = [bits(t) for t in other]
+    for _ in range(2):
+        graph.replay()
+        seen += [bits(first), bits(second)]
+    assert [*seen, bits(draw())] == want
+
+
+@pytest.mark.cuda
+def test_a_replay_keeps_its_numbers_while_the_next_one_is_under_way():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU here")
+    a, total = flow.randn(4096, 4096, device="cuda"), flow.zeros(1000, device="cuda")
+    a @ a  # warm
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        for _ in range(20):  # some tens of milliseconds, in which another replay is asked for
+            a @ a
+        total.add_(flow.rand(1000, device="cuda"))
+    flow.manual_seed(5)
+    want = sum((flow.rand(1000, device="cuda") for _ in range(3)), flow.zeros(1000, device="cuda"))
+    flow.manual_seed(5)
+    flow.cuda.synchronize()
+    for side in [flow.cuda.Stream() for _ in range(3)]:
+        with flow.cuda.stream(side):
+            graph.replay()
+    flow.cuda.synchronize()
+    assert bits(total) == bits(want)
 
 
 @pytest.mark.parametrize("name", ["uniform_", "normal_", "exponential_", "random_", "bernoulli_"])

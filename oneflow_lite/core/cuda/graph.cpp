@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -61,7 +62,8 @@ class CudaGraph final : public Graph {
     }
     capture_id_ = id;
     pool_ = GetCudaAllocator(device_.index).BeginCapture(capture_id_);
-    begin_ = DefaultGenerator(device_)->state();
+    capturer_ = std::this_thread::get_id();
+    begin_ = DefaultGenerator(device_)->BeginAside();
     Captures& captures = GetCaptures();
     std::lock_guard lock(captures.mutex);
     captures.graphs[capture_id_] = this;
@@ -73,13 +75,11 @@ class CudaGraph final : public Graph {
     DeviceGuard guard(device_.index);
     cudaGraph_t graph = nullptr;
     const cudaError_t ended = cudaStreamEndCapture(NativeStream(*capture_stream_), &graph);
-    Forget();
-    if (shift_) {  // what the captured calls took is each replay's to take
-      const Ref<Generator> generator = DefaultGenerator(device_);
-      const Generator::State end = generator->state();
-      random_counters_ = end.offset - (end.seed == begin_.seed ? begin_.offset : 0);
-      if (end.seed == begin_.seed) generator->set_state(begin_);
-    }
+    const Generator::State end = Forget();
+    // What the captured calls took is each replay's to take; a seed of theirs is everyone's.
+    const bool seeded = end.seed != begin_.seed;
+    random_counters_ = end.offset - (seeded ? 0 : begin_.offset);
+    if (seeded) DefaultGenerator(device_)->set_state(end);
     OFL_RETURN_IF_ERROR(CudaStatus(ended, "capture"));
     const cudaError_t made = cudaGraphInstantiate(&exec_, graph, 0);
     cudaGraphDestroy(graph);
@@ -95,6 +95,7 @@ class CudaGraph final : public Graph {
     DeviceGuard guard(device_.index);
     if (shift_) OFL_RETURN_IF_ERROR(TakeRandom(stream));
     OFL_RETURN_IF_ERROR(CudaStatus(cudaGraphLaunch(exec_, NativeStream(stream)), "graph launch"));
+    if (shift_) OFL_RETURN_IF_ERROR(MarkLaunch(stream));
     if (after_.empty() || stream.capturing()) return OkStatus();
     for (const auto& [key, after] : after_) OFL_RETURN_IF_ERROR(after(stream));
     return OkStatus();
@@ -106,6 +107,11 @@ class CudaGraph final : public Graph {
   // In the graph's own memory, once a random kernel asks. A replay's numbers are written before it
   // begins, so that no kernel of the graph may have used that memory before.
   StatusOr<const uint64_t*> RandomShift() {
+    if (std::this_thread::get_id() != capturer_) {
+      return Error(ErrorKind::kRuntime,
+                   "random numbers are captured in the thread alone that began the capture: those "
+                   "of others are not the replays'");
+    }
     if (!shift_) {
       OFL_ASSIGN_OR_RETURN(shift_, GetCudaAllocator(device_.index)
                                        .Allocate(sizeof(uint64_t[2]),
@@ -139,6 +145,7 @@ class CudaGraph final : public Graph {
     DeviceGuard guard(device_.index);
     if (capture_stream_) Abandon();
     if (exec_) cudaGraphExecDestroy(exec_);  // one that still runs is freed when it has ended
+    if (launched_) cudaEventDestroy(launched_);
     if (shift_) GetCudaAllocator(device_.index).Free(shift_);
     for (void* kept : kept_) GetCudaAllocator(device_.index).Free(kept);
     if (pool_) GetCudaAllocator(device_.index).ReleasePool(pool_);
@@ -150,13 +157,17 @@ class CudaGraph final : public Graph {
     cudaGetLastError();
     Forget();
   }
-  // The capture has ended.
-  void Forget() {
+  // The capture has ended; returns where its calls left the random numbers.
+  Generator::State Forget() {
     capture_stream_ = nullptr;
-    if (pool_) GetCudaAllocator(device_.index).EndCapture(capture_id_);
-    Captures& captures = GetCaptures();
-    std::lock_guard lock(captures.mutex);
-    captures.graphs.erase(capture_id_);
+    if (!pool_) return {};
+    GetCudaAllocator(device_.index).EndCapture(capture_id_);
+    {
+      Captures& captures = GetCaptures();
+      std::lock_guard lock(captures.mutex);
+      captures.graphs.erase(capture_id_);
+    }
+    return DefaultGenerator(device_)->EndAside(capturer_);
   }
   // On a stream of its own, which no graph captures.
   static Status CopyPastCapture(void* to, const void* from, size_t nbytes) {
@@ -169,11 +180,16 @@ class CudaGraph final : public Graph {
     cudaStreamDestroy(side);
     return CudaStatus(error, "copy from the host");
   }
-  // Moves the captured random kernels to where the generator is, and that past their numbers.
+  // Moves the captured random kernels to where the generator is, and that past their numbers. A
+  // replay that still runs on another stream keeps its own.
   Status TakeRandom(Stream& stream) {
     if (stream.capturing()) {
       return Error(ErrorKind::kRuntime,
                    "a graph with random numbers cannot be captured in another");
+    }
+    if (launched_ && launched_on_ != NativeStream(stream)) {
+      OFL_RETURN_IF_ERROR(CudaStatus(cudaStreamWaitEvent(NativeStream(stream), launched_, 0),
+                                     "wait for the replay before"));
     }
     const Generator::State now = DefaultGenerator(device_)->Take(random_counters_);
     const uint64_t shift[2] = {now.seed - begin_.seed, now.offset - begin_.offset};
@@ -181,17 +197,28 @@ class CudaGraph final : public Graph {
         cudaMemcpyAsync(shift_, shift, sizeof(shift), cudaMemcpyHostToDevice, NativeStream(stream)),
         "place in the random numbers");
   }
+  Status MarkLaunch(Stream& stream) {
+    if (!launched_) {
+      OFL_RETURN_IF_ERROR(CudaStatus(cudaEventCreateWithFlags(&launched_, cudaEventDisableTiming),
+                                     "event of a replay"));
+    }
+    launched_on_ = NativeStream(stream);
+    return CudaStatus(cudaEventRecord(launched_, launched_on_), "event of a replay");
+  }
 
   Device device_;
   Ref<Stream> capture_stream_;  // set while capturing
   uint64_t capture_id_ = 0;
+  std::thread::id capturer_;
   CudaAllocator::Pool* pool_ = nullptr;
   cudaGraphExec_t exec_ = nullptr;
-  void* shift_ = nullptr;         // two uint64_t, where there are random kernels
-  Generator::State begin_;        // of the default generator, when the capture began
-  uint64_t random_counters_ = 0;  // that a replay takes
-  std::vector<void*> kept_;       // what the host's bytes are in
-  char* kept_next_ = nullptr;     // in the last of them, and how many bytes there are
+  void* shift_ = nullptr;           // two uint64_t, where there are random kernels
+  Generator::State begin_;          // of the default generator, when the capture began
+  uint64_t random_counters_ = 0;    // that a replay takes
+  cudaEvent_t launched_ = nullptr;  // behind the last replay, where there are random kernels
+  cudaStream_t launched_on_ = nullptr;
+  std::vector<void*> kept_;    // what the host's bytes are in
+  char* kept_next_ = nullptr;  // in the last of them, and how many bytes there are
   size_t kept_room_ = 0;
   std::map<const void*, std::function<Status(Stream&)>> after_;
 };

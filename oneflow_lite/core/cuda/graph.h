@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CUDA graphs: capture a stream's work once, replay it with one call. What is copied from the host
-// meanwhile is copied once, then.
+// meanwhile is copied once, then. Random numbers of the device's default generator are those of the
+// replays; what other threads draw during a capture is theirs. Replays with random numbers on two
+// streams follow each other.
 #pragma once
 
 #include <cstddef>
