@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Matrix products through cuBLASLt. What a problem needs is made once and kept; of large products
-// the library's proposals are timed at the first launch, and the fastest stays.
+// the library's proposals are timed at the first launch, and the fastest stays. Whoever multiplies
+// finds the same plans, so that a product has the same bits from all of them.
 #include "primitive/matmul.h"
 
 #include <algorithm>
 #include <atomic>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <tuple>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/container/inlined_vector.h"
 #include "oneflow_lite/core/cuda/allocator.h"
 #include "oneflow_lite/core/deterministic.h"
+#include "oneflow_lite/core/recent_table.h"
 #include "primitive/cuda/host.h"
 #include "primitive/cuda/matmul/plan.h"
 
@@ -27,9 +29,11 @@ using cuda::MatmulPlan;
 constexpr size_t kMaxWorkspace = 32 << 20;  // what NVIDIA recommends for Hopper; rarely all used
 constexpr uint32_t kAligned = 16;           // bytes
 // Products are timed from so many operations on: below, the launch is what takes time. A program
-// with ever new lengths would time for ever, so a process times so many shapes and no more.
+// with ever new lengths would time for ever, so a process chooses for so many shapes and no more.
+// Their plans stay; of all others, some KB each that are made alike each time, so many do.
 constexpr double kTimedFlops = 1e9;
-constexpr int kTimedShapes = 512;
+constexpr int kChosenPlans = 512;
+constexpr size_t kMostPlans = 2048;
 constexpr int64_t kSplitFrom = 64;  // each size of a product whose uneven ends are split off
 constexpr int kTimedRuns = 3;       // of which the fastest counts
 
@@ -53,28 +57,47 @@ bool IsLarge(const MatmulShape& s) {
          kTimedFlops;
 }
 
+// The process's plans. A key tells products of most programs apart by its first fields.
+using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, DType, bool, bool, int64_t, int64_t,
+                       int64_t, int64_t, int64_t, bool, bool, uint32_t, int>;
+struct Plans {
+  std::mutex mutex;  // of the table
+  RecentTable<Key, std::shared_ptr<MatmulPlan>> table{kMostPlans};
+  std::atomic<int> chosen = 0;
+};
+Plans& ThePlans() {
+  static auto* plans = new Plans;
+  return *plans;
+}
+
 // Milliseconds between two points of a stream.
 class Stopwatch {
  public:
   Stopwatch() {
-    cudaEventCreate(&begin_);
-    cudaEventCreate(&end_);
+    made_ = cudaEventCreate(&begin_);
+    if (made_ == cudaSuccess) made_ = cudaEventCreate(&end_);
+    if (made_ != cudaSuccess) cudaGetLastError();
   }
   ~Stopwatch() {
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
+    if (begin_) cudaEventDestroy(begin_);
+    if (end_) cudaEventDestroy(end_);
   }
-  void Begin(cudaStream_t stream) { cudaEventRecord(begin_, stream); }
+  // Whether there was memory for it.
+  bool ok() const { return made_ == cudaSuccess; }
+  Status Begin(cudaStream_t stream) { return Timed(cudaEventRecord(begin_, stream)); }
   StatusOr<float> End(cudaStream_t stream) {
-    cudaEventRecord(end_, stream);
-    OFL_RETURN_IF_ERROR(CudaStatus(cudaEventSynchronize(end_), "timing of matmul"));
+    OFL_RETURN_IF_ERROR(Timed(cudaEventRecord(end_, stream)));
+    OFL_RETURN_IF_ERROR(Timed(cudaEventSynchronize(end_)));
     float found = 0;
-    OFL_RETURN_IF_ERROR(CudaStatus(cudaEventElapsedTime(&found, begin_, end_), "timing of matmul"));
+    OFL_RETURN_IF_ERROR(Timed(cudaEventElapsedTime(&found, begin_, end_)));
     return found;
   }
 
  private:
+  static Status Timed(cudaError_t error) { return CudaStatus(error, "timing of matmul"); }
+
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  cudaError_t made_ = cudaSuccess;
 };
 
 // A launch's operands and where it runs.
@@ -180,7 +203,7 @@ class CudaMatmul final : public Matmul {
     const int device = stream.device().index;
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
-    OFL_ASSIGN_OR_RETURN(MatmulPlan * plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
+    OFL_ASSIGN_OR_RETURN(auto plan, FindPlan(device, shape, kAligned, kMaxWorkspace));
     const auto address = [](const void* p) { return reinterpret_cast<uintptr_t>(p); };
     if ((address(o.a) | address(o.b) | address(o.c) | address(o.bias)) % kAligned != 0) {
       // Other algorithms, within the workspace that WorkspaceBytes asked for.
@@ -189,15 +212,12 @@ class CudaMatmul final : public Matmul {
     }
     DeviceGuard guard(device);
     std::lock_guard lock(plan->mutex());  // launches of other shapes go on
-    if (!plan->settled() && IsLarge(shape) && !DeterministicAlgorithms() && !stream.capturing() &&
-        timed_ < kTimedShapes) {
-      OFL_RETURN_IF_ERROR(ChooseByTime(*lt, handle, shape, o, device, plan));
+    if (!plan->settled() && IsLarge(shape) && !DeterministicAlgorithms() &&
+        ThePlans().chosen < kChosenPlans) {
+      Choose(*lt, handle, shape, o, stream, plan.get());
     }
     return plan->Run(*lt, handle, plan->best(), o.a, o.b, o.bias, o.c, o.workspace, o.stream);
   }
-
-  using Key = std::tuple<int, int64_t, int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t,
-                         int64_t, int64_t, int64_t, bool, bool, uint32_t>;
 
   static bool IsEmpty(const MatmulShape& s) {
     return s.batch <= 0 || s.m <= 0 || s.n <= 0 || s.k <= 0;
@@ -213,61 +233,77 @@ class CudaMatmul final : public Matmul {
     });
   }
 
-  // Made at the first call, kept forever.
-  StatusOr<MatmulPlan*> FindPlan(int device, const MatmulShape& s, uint32_t alignment,
-                                 size_t max_workspace) const {
-    const Key key{device,           s.batch,       s.m,        s.n,          s.k,
-                  s.transpose_a,    s.transpose_b, s.lda,      s.ldb,        s.batch_stride_a,
-                  s.batch_stride_b, s.c_stride(),  s.add_bias, s.accumulate, alignment};
-    std::lock_guard lock(mutex_);
-    if (const auto it = plans_.find(key); it != plans_.end()) return it->second.get();
+  // Made at the first call.
+  StatusOr<std::shared_ptr<MatmulPlan>> FindPlan(int device, const MatmulShape& s,
+                                                 uint32_t alignment, size_t max_workspace) const {
+    const Key key{s.n,
+                  s.m,
+                  s.k,
+                  s.batch,
+                  dtype_,
+                  s.transpose_a,
+                  s.transpose_b,
+                  s.lda,
+                  s.ldb,
+                  s.batch_stride_a,
+                  s.batch_stride_b,
+                  s.c_stride(),
+                  s.add_bias,
+                  s.accumulate,
+                  alignment,
+                  device};
+    Plans& plans = ThePlans();
+    std::lock_guard lock(plans.mutex);
+    if (const auto* found = plans.table.Find(key)) return *found;
     OFL_ASSIGN_OR_RETURN(const CublasLt* lt, cuda::GetCublasLt());
     OFL_ASSIGN_OR_RETURN(cublasLtHandle_t handle, HandleOf(*lt, device));
     DeviceGuard guard(device);
-    auto plan = std::make_unique<MatmulPlan>();
+    auto plan = std::make_shared<MatmulPlan>();
     OFL_RETURN_IF_ERROR(plan->Make(*lt, handle, dtype_, s, alignment, max_workspace));
-    return plans_.emplace(key, std::move(plan)).first->second.get();
+    return *plans.table.Add(key, std::move(plan), [](const auto& p) { return p->chosen(); });
   }
 
-  // The caller holds the plan's mutex. Runs each algorithm on the operands, into scratch, and keeps
-  // the fastest. One that does not run is passed over. Where there is no memory for scratch the
-  // heuristic's first stays for this time.
-  Status ChooseByTime(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
-                      const Operands& o, int device, MatmulPlan* plan) const {
-    const size_t bytes = static_cast<size_t>(s.batch * s.m * s.c_stride()) * SizeOf(dtype_);
+  // The caller holds the plan's mutex. The fastest algorithm stays, and where none can be timed the
+  // heuristic's first one, with which this call goes on: another would have other bits.
+  static void Choose(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
+                     const Operands& o, const Stream& stream, MatmulPlan* plan) {
+    size_t best = 0;
+    if (!stream.capturing()) best = FastestOf(lt, handle, s, o, stream.device().index, *plan);
+    plan->Settle(best);
+    ++ThePlans().chosen;
+  }
+
+  // Runs each algorithm on the operands, into scratch. One that does not run is passed over. 0
+  // where there is no memory.
+  static size_t FastestOf(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
+                          const Operands& o, int device, const MatmulPlan& plan) {
+    const size_t bytes = static_cast<size_t>(s.batch * s.m * s.c_stride()) * SizeOf(plan.dtype());
     CudaAllocator& allocator = GetCudaAllocator(device);
-    const StatusOr<void*> scratch = allocator.Allocate(bytes, o.stream);
-    if (!scratch.ok()) return OkStatus();
     Stopwatch watch;
-    size_t best = plan->algorithms().size();
+    const StatusOr<void*> scratch = allocator.Allocate(bytes, o.stream);
+    if (!scratch.ok()) return 0;
+    size_t best = plan.algorithms().size();
     float least = 0;
-    for (size_t i = 0; i < plan->algorithms().size(); ++i) {
+    for (size_t i = 0; i < plan.algorithms().size() && watch.ok(); ++i) {
       float fastest = 0;
       bool runs = true;
       for (int run = 0; run <= kTimedRuns && runs; ++run) {  // the first one warms up
-        watch.Begin(o.stream);
-        runs = plan->Run(lt, handle, plan->algorithms()[i], o.a, o.b, o.bias, *scratch, o.workspace,
-                         o.stream)
-                   .ok();
+        runs = watch.Begin(o.stream).ok() && plan.Run(lt, handle, plan.algorithms()[i], o.a, o.b,
+                                                      o.bias, *scratch, o.workspace, o.stream)
+                                                 .ok();
         const StatusOr<float> taken = watch.End(o.stream);
         runs = runs && taken.ok();
         if (runs && (run == 1 || (run > 1 && *taken < fastest))) fastest = *taken;
       }
-      if (!runs || (best < plan->algorithms().size() && fastest >= least)) continue;
+      if (!runs || (best < plan.algorithms().size() && fastest >= least)) continue;
       best = i;
       least = fastest;
     }
     allocator.Free(*scratch);
-    if (best == plan->algorithms().size()) return OkStatus();  // the launch says what is wrong
-    plan->Settle(best);
-    ++timed_;
-    return OkStatus();
+    return best < plan.algorithms().size() ? best : 0;
   }
 
   DType dtype_;
-  mutable std::mutex mutex_;  // of plans_
-  mutable std::map<Key, std::unique_ptr<MatmulPlan>> plans_;
-  mutable std::atomic<int> timed_ = 0;
 };
 
 StatusOr<std::unique_ptr<Matmul>> NewMatmul(const Matmul::Spec& spec) {

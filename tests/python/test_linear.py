@@ -160,3 +160,34 @@ def test_timed_products_are_right_and_stay(device):
     want = numbers(x) @ numbers(w).T + numbers(b)
     assert np.allclose(first, want, atol=1e-3)
     assert np.array_equal(first, numbers(F.linear(x, w, b)))
+
+
+def launches(run):
+    with flow.profiler.profile() as prof:
+        y = run()
+    return sum(prof.launches.values()), y.detach().cpu().numpy().tobytes()
+
+
+@pytest.mark.cuda
+def test_a_product_is_timed_once_for_all_functions():
+    """So that it is the same product, bit by bit."""
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU")
+    x, w = (drawn(n, 1048, device="cuda", seed=n) for n in (1064, 1016))
+    timed, y = launches(lambda: x @ w.t())
+    assert timed > 2  # algorithms are tried
+    assert launches(lambda: F.linear(x, w)) == (1, y)
+
+
+@pytest.mark.cuda
+def test_the_product_that_a_graph_captured_is_the_one_of_later_calls():
+    if not flow.cuda.is_available():
+        pytest.skip("no GPU")
+    flow.ones(8, 8, device="cuda") @ flow.ones(8, 8, device="cuda")  # cuBLASLt is opened
+    a, b = (drawn(*s, device="cuda", seed=7) for s in ((1072, 1080), (1080, 1096)))
+    graph = flow.cuda.CUDAGraph()
+    with flow.cuda.graph(graph):
+        y = a @ b
+    graph.replay()
+    count, z = launches(lambda: a @ b)
+    assert count == 1 and numbers(y).astype(np.float32).tobytes() == z

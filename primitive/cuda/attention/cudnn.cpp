@@ -7,13 +7,13 @@
 
 #include <bit>
 #include <cstring>
-#include <list>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "oneflow_lite/core/cuda/cuda_status.h"
 #include "oneflow_lite/core/launches.h"
+#include "oneflow_lite/core/recent_table.h"
 #include "primitive/cudnn_library.h"
 #include "primitive/library.h"
 
@@ -304,56 +304,30 @@ Key KeyOf(int device, const CudnnProblem& p) {
   return key;
 }
 
-// Plans by problem, the last used in front; also, for problems that cuDNN has no kernel for, why.
-class Plans {
- public:
+// The process's plans; also, for problems that cuDNN has no kernel for, why.
+struct Plans {
   struct Entry {
-    Key key;
     Status refused;
     std::shared_ptr<CudnnPlan> plan;  // where it was not refused
   };
+  std::mutex mutex;
+  RecentTable<Key, Entry> table{kMostPlans};
 
   static Plans& Get() {
     static auto* plans = new Plans;
     return *plans;
   }
-
-  // Null where the problem is new. Holds while the lock does.
-  Entry* Find(const Key& key) {
-    const auto found = by_key_.find(key);
-    if (found == by_key_.end()) return nullptr;
-    entries_.splice(entries_.begin(), entries_, found->second);
-    return &entries_.front();
-  }
-  Entry* Add(Entry entry) {
-    entries_.push_front(std::move(entry));
-    by_key_[entries_.front().key] = entries_.begin();
-    Shrink();
+  const Entry* Add(const Key& key, Entry entry) {
+    const Entry* added =
+        table.Add(key, std::move(entry), [](const Entry& e) { return e.plan && e.plan->captured; });
     int64_t kept = 0;
-    for (const Entry& e : entries_) kept += e.plan != nullptr;
+    table.ForEach([&](const Entry& e) { kept += e.plan != nullptr; });
     WithAttentionUse([&](AttentionUse& use) {
-      use.plans_built += entries_.front().plan != nullptr;
+      use.plans_built += added->plan != nullptr;
       use.plans_kept = kept;
     });
-    return &entries_.front();
+    return added;
   }
-  std::mutex mutex;
-
- private:
-  void Shrink() {
-    for (auto e = std::prev(entries_.end());
-         entries_.size() > kMostPlans && e != entries_.begin();) {
-      const auto before = std::prev(e);
-      if (!e->plan || !e->plan->captured) {
-        by_key_.erase(e->key);
-        entries_.erase(e);
-      }
-      e = before;
-    }
-  }
-
-  std::list<Entry> entries_;
-  std::map<Key, std::list<Entry>::iterator> by_key_;
 };
 
 }  // namespace
@@ -361,7 +335,7 @@ class Plans {
 bool KnowsCudnnProblem(const Stream& stream, const CudnnProblem& problem) {
   Plans& plans = Plans::Get();
   std::lock_guard lock(plans.mutex);
-  return plans.Find(KeyOf(stream.device().index, problem)) != nullptr;
+  return plans.table.Find(KeyOf(stream.device().index, problem)) != nullptr;
 }
 
 StatusOr<std::shared_ptr<CudnnPlan>> FindCudnnPlan(const Stream& stream,
@@ -371,7 +345,7 @@ StatusOr<std::shared_ptr<CudnnPlan>> FindCudnnPlan(const Stream& stream,
   const Key key = KeyOf(device, problem);
   Plans& plans = Plans::Get();
   std::lock_guard lock(plans.mutex);
-  const Plans::Entry* entry = plans.Find(key);
+  const Plans::Entry* entry = plans.table.Find(key);
   if (!entry) {
     if (stream.capturing()) {
       return Error(ErrorKind::kRuntime,
@@ -381,11 +355,11 @@ StatusOr<std::shared_ptr<CudnnPlan>> FindCudnnPlan(const Stream& stream,
     DeviceGuard guard(device);
     Handle& h = HandleOf(device);
     std::lock_guard use(h.mutex);
-    Plans::Entry made{.key = key, .plan = std::make_shared<CudnnPlan>()};
+    Plans::Entry made{.refused = OkStatus(), .plan = std::make_shared<CudnnPlan>()};
     made.refused = Open(h);
     if (made.refused.ok()) made.refused = Build(h.handle, problem, made.plan.get());
     if (!made.refused.ok()) made.plan = nullptr;
-    entry = plans.Add(std::move(made));
+    entry = plans.Add(key, std::move(made));
   }
   OFL_RETURN_IF_ERROR(entry->refused);
   if (stream.capturing()) entry->plan->captured = true;

@@ -4,6 +4,7 @@
 // algorithms that the library's heuristic proposes, best first by its own estimate.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -36,13 +37,19 @@ class MatmulPlan {
   Status Make(const CublasLt& lt, cublasLtHandle_t handle, DType dtype, const MatmulShape& shape,
               uint32_t alignment, size_t max_workspace);
 
+  DType dtype() const { return dtype_; }
   // The most that any of the algorithms found needs; stays when one is chosen.
   size_t workspace() const { return workspace_; }
   const std::vector<MatmulAlgorithm>& algorithms() const { return algorithms_; }
   const MatmulAlgorithm& best() const { return algorithms_.front(); }
-  // Whether there is nothing more to find out: one algorithm, or one that was chosen by time.
+  // Whether there is nothing more to find out: one algorithm, or one that was chosen.
   bool settled() const { return algorithms_.size() == 1; }
-  void Settle(size_t i) { algorithms_ = {algorithms_[i]}; }
+  void Settle(size_t i) {
+    algorithms_ = {algorithms_[i]};
+    chosen_.store(true, std::memory_order_relaxed);
+  }
+  // Whether Settle has been called: a plan made anew might settle otherwise. Needs no lock.
+  bool chosen() const { return chosen_.load(std::memory_order_relaxed); }
 
   // Enqueues the product; bias: of shape.add_bias, else null.
   Status Run(const CublasLt& lt, cublasLtHandle_t handle, const MatmulAlgorithm& algorithm,
@@ -61,6 +68,7 @@ class MatmulPlan {
   cublasLtMatmulDesc_t desc_ = nullptr;
   cublasLtMatrixLayout_t left_ = nullptr, right_ = nullptr, out_ = nullptr;
   std::vector<MatmulAlgorithm> algorithms_;
+  std::atomic<bool> chosen_ = false;
   size_t workspace_ = 0;
 };
 
