@@ -204,6 +204,37 @@ def test_linear_cross_entropy(with_bias, reduction, device):
     both(ours, theirs, [t.double() for t in given], device, torch.float32, units=1e3)
 
 
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_linear_cross_entropy_under_autocast_and_a_loss_scale(half, device):
+    """The loss is float32, and a scale beyond 65504 passes back through it."""
+    x = torch.randn(64, 16, device=device, requires_grad=True)
+    w = torch.randn(300, 16, device=device, requires_grad=True)
+    target = torch.randint(0, 300, (64,), device=device)
+    found = []
+    for loss_of in (
+        lambda: rows.linear_cross_entropy(x, w, target),
+        lambda: F.cross_entropy(F.linear(x, w), target),
+    ):
+        with torch.autocast(device, half):
+            loss = loss_of()
+        assert loss.dtype == torch.float32
+        found.append([loss, *torch.autograd.grad(loss * 65536.0, [x, w])])
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=1e-5, atol=0)
+    for ours, theirs in zip(found[0][1:], found[1][1:], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.02 * theirs.abs().max().item())
+
+
+def test_a_loss_scale_saves_small_gradients_in_place(device):
+    x = torch.randn(64, 8192, device=device, dtype=torch.float16, requires_grad=True)
+    target = torch.randint(0, 8192, (64,), device=device)
+    want, got = (
+        torch.autograd.grad(rows.cross_entropy(x * 1, target, inplace_backward=form), x, scale)[0]
+        for form in (False, True)
+        for scale in [torch.tensor(1024.0, device=device, dtype=torch.float16)]
+    )
+    assert torch.equal(got, want) and (got != 0).all()
+
+
 @pytest.mark.parametrize("masked_row", ["nan", "zero"])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", ["none", "bool", "bool_keys", "additive", "wide"])

@@ -194,7 +194,8 @@ def cross_entropy(
     ----------
     inplace_backward : bool
         Let the call write the gradient into input's memory while it computes the loss: input's
-        values are lost, backward runs once, and there is no second derivative.
+        values are lost, backward runs once, and there is no second derivative. Not of float16,
+        whose small gradients would be lost before a loss scale reaches them.
     dtype : torch.dtype, optional
         The loss's; input's own by default. float32 beside logits of 16 bits costs nothing: the loss
         is computed in it.
@@ -244,7 +245,8 @@ def cross_entropy(
         if not needs_grad(input):
             loss, _ = _forward(input, target, ignore_index, label_smoothing, invariant)
             return _reduced(loss, target, ignore_index, reduction, result)[0]
-        in_place = inplace_backward and input.is_contiguous()
+        # Of float16 a loss scale arrives too late for a gradient that was rounded before.
+        in_place = inplace_backward and input.is_contiguous() and input.dtype != torch.float16
         function = _CrossEntropyInPlace if in_place else _CrossEntropy
         return function.apply(input, target, how)
     except RuntimeError as error:
@@ -262,7 +264,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     """Loss and gradients together, a chunk of rows at a time, so that few logits are ever there."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias, target, ignore_index, reduction, smoothing):
+    def forward(ctx, x, weight, bias, target, ignore_index, reduction, smoothing, dtype):
         compute = compute_type(x.dtype)
         of_x, of_weight, of_bias = ctx.needs_input_grad[:3]
         scale = _mean_weight_of(target, ignore_index, compute) if reduction == "mean" else None
@@ -288,7 +290,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             None if dbias is None else dbias.to(bias.dtype),
         ]
         loss = losses[0] if len(losses) == 1 else torch.cat(losses)
-        return loss.sum().to(x.dtype)
+        return loss.sum().to(dtype)
 
     @staticmethod
     def backward(ctx, dvalue):
@@ -299,7 +301,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for g in gradients:
             if g is not None:
                 g.mul_(dvalue)
-        return *gradients, None, None, None, None
+        return *gradients, None, None, None, None, None
 
 
 def linear_cross_entropy(
@@ -361,12 +363,11 @@ def linear_cross_entropy(
             label_smoothing,
             autocast=autocast,
         )
-    wide = widens(input, autocast, is_loss=True)
+    dtype = torch.float32 if widens(input, autocast, is_loss=True) else input.dtype
     with torch.autocast(device, enabled=False):
         try:
-            loss = _LinearCrossEntropy.apply(
-                input, weight, bias, target, ignore_index, reduction, label_smoothing
+            return _LinearCrossEntropy.apply(
+                input, weight, bias, target, ignore_index, reduction, label_smoothing, dtype
             )
         except RuntimeError as error:
             raise _as_index_error(error, "linear_cross_entropy") from None
-    return loss.float() if wide else loss
