@@ -142,6 +142,63 @@ def test_arange_and_memory_by_keyword():
     assert flow.tensor([1], pin_memory=False).tolist() == [1]
 
 
+class Renamed(flow.nn.Linear):
+    """Reads states of an older version, as published layers do."""
+
+    calls_super, moves = True, 0
+
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        if prefix + "kernel" in state_dict:
+            state_dict[prefix + "weight"] = state_dict.pop(prefix + "kernel").T
+        if self.calls_super:
+            super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "version"] = flow.tensor(2)
+
+    def _apply(self, fn, recurse=True):
+        type(self).moves += 1
+        return super()._apply(fn, recurse)
+
+
+def test_overrides_that_published_layers_have():
+    net = flow.nn.Sequential(Renamed(2, 3), flow.nn.Linear(3, 1))
+    state = net.state_dict()
+    assert list(state) == ["0.weight", "0.bias", "0.version", "1.weight", "1.bias"]
+    del state["0.version"]
+    kernel = flow.arange(6.0).view(2, 3)
+    older = {"0.kernel": kernel, **{k: v for k, v in state.items() if k != "0.weight"}}
+    assert not any(net.load_state_dict(older))
+    assert net[0].weight.tolist() == kernel.T.tolist() and "0.kernel" in older
+    with pytest.raises(flow.ShapeError, match='Missing key.*"0.bias"'):
+        net.load_state_dict({"0.kernel": -kernel, "1.weight": state["1.weight"] + 1,
+                             "1.bias": state["1.bias"]})  # fmt: skip
+    assert net[0].weight.tolist() == kernel.T.tolist()
+    with pytest.raises(flow.ShapeError, match='Unexpected key.*"0.more"'):
+        net.load_state_dict(state | {"0.more": kernel})
+    net[0].calls_super = False  # it loads for itself, or nothing
+    net.load_state_dict({"1.weight": state["1.weight"], "1.bias": state["1.bias"]})
+    net.double()
+    assert Renamed.moves == 1 and {p.dtype for p in net.parameters()} == {flow.float64}
+
+
+def test_names_of_pytorch_s_own_that_programs_call():
+    init, layer = flow.nn.init, flow.nn.Linear(4, 3)
+    assert init._calculate_correct_fan(layer.weight, "fan_out") == 3
+    with pytest.raises(ValueError, match="mode is 'fan'"):
+        init._calculate_correct_fan(layer.weight, "fan")
+    assert init._no_grad_trunc_normal_(layer.weight, 0.0, 1.0, -0.1, 0.1).abs().max() <= 0.1
+    assert not layer._forward_hooks and not layer._forward_pre_hooks
+    layer.register_forward_hook(lambda *_: None)
+    assert len(layer._forward_hooks) == 1
+    layer._apply(lambda t: t + 1)
+    assert layer.weight.min() > 0.8
+    states = flow.utils.checkpoint.get_device_states(layer.weight, 3)
+    assert states == ([], [])
+    flow.utils.checkpoint.set_device_states(*states)
+
+
 def test_a_module_does_not_take_a_parameter_s_place():
     class Own(nn.Module):
         def __init__(self):

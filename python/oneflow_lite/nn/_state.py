@@ -106,6 +106,10 @@ def load_into(
     return result
 
 
+def _overrides(module: Any) -> bool:
+    return type(module)._load_from_state_dict is not Stateful._load_from_state_dict
+
+
 class Stateful:
     """The part of :class:`~oneflow_lite.nn.Module` that saves and loads."""
 
@@ -140,7 +144,7 @@ class Stateful:
         for hook in tuple(self._state_pre_hooks.values()):
             hook(self, prefix, keep_vars)
         state = {} if destination is None else destination
-        state.update(self._own_state(prefix, keep_vars))
+        self._save_to_state_dict(state, prefix, keep_vars)
         if type(self).get_extra_state is not Stateful.get_extra_state:
             state[prefix + _EXTRA] = self.get_extra_state()
         for name, module in self._modules.items():
@@ -151,6 +155,31 @@ class Stateful:
             if hook(self, state, prefix, {}) is not None:
                 raise RuntimeError("state_dict post-hook must return None: it changes the dict")
         return state
+
+    def _save_to_state_dict(
+        self, destination: dict[str, Any], prefix: str, keep_vars: bool
+    ) -> None:
+        """Puts this module's own part into ``state_dict``; published layers override it."""
+        destination.update(self._own_state(prefix, keep_vars))
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Lets this module's own part of a state be loaded; published layers override it.
+
+        An override changes ``state_dict``, which has what begins with the prefix, and calls this
+        one; the tensors are copied later. One that does not call it has loaded them itself.
+        """
+        own = self._own_state(prefix, False)
+        missing_keys.extend(name for name in own if name not in state_dict)
+        self.__dict__["_loads"] = True
 
     def register_state_dict_pre_hook(self, hook: Callable) -> HookHandle:
         """Calls ``hook(module, prefix, keep_vars)`` before this module's part of ``state_dict``."""
@@ -192,11 +221,14 @@ class Stateful:
 
     def _before_loading(
         self, state_dict: Mapping[str, Any], strict: bool, what: str
-    ) -> tuple[Mapping[str, Any], LoadResult]:
-        """The state, as the hooks want it, and the names they report."""
+    ) -> tuple[Mapping[str, Any], LoadResult, set[str]]:
+        """The state, as hooks and overrides want it, the names they report, and those they have
+        dealt with.
+        """
         result, errors = LoadResult([], []), []
+        done: set[str] = set()
         modules = [(p, m) for p, m in self.named_modules(remove_duplicate=False)
-                   if m._load_pre_hooks]  # fmt: skip
+                   if m._load_pre_hooks or _overrides(m)]  # fmt: skip
         if modules and isinstance(state_dict, Mapping):
             state_dict = dict(state_dict)
             for path, module in modules:
@@ -205,9 +237,17 @@ class Stateful:
                        if isinstance(k, str) and k.startswith(prefix)}  # fmt: skip
                 for hook in tuple(module._load_pre_hooks.values()):
                     hook(module, own, prefix, {}, strict, *result, errors)
+                if _overrides(module):
+                    module._load_from_state_dict(own, prefix, {}, strict, *result, errors)
+                    names = set(module._own_state(prefix, False))
+                    if module.__dict__.pop("_loads", False):
+                        done |= names - own.keys()
+                    else:
+                        done |= names
+                        own = {k: v for k, v in own.items() if k not in names}
                 state_dict.update(own)
             _raise_unfit(result, False, errors, what)
-        return state_dict, result
+        return state_dict, result, done
 
     def _after_loading(self, result: LoadResult) -> None:
         for module in filter(None, self._modules.values()):
@@ -266,10 +306,14 @@ class Stateful:
             nothing has been copied then.
         """
         what = type(self).__name__
-        state_dict, reported = self._before_loading(state_dict, strict, what)
-        expected = self._expected(keep_vars=assign)
+        state_dict, reported, done = self._before_loading(state_dict, strict, what)
+        expected = {k: v for k, v in self._expected(keep_vars=assign).items() if k not in done}
         # Hooks have the last word on names.
         at_once = strict and not any(m._load_hooks for _, m in self.named_modules())
+        if at_once and any(reported):  # nothing is copied then
+            found = check_fit(expected, state_dict, False, what)
+            both = (a + b for a, b in zip(found, reported, strict=True))
+            _raise_unfit(LoadResult(*both), strict, [], what)
         load = self._assign if assign else load_into
         result = load(expected, state_dict, at_once, what)
         self._load_extra_state(expected, state_dict)

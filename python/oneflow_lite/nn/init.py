@@ -72,6 +72,13 @@ def _fans(tensor: Tensor, name: str = "_calculate_fan_in_and_fan_out") -> tuple[
 _calculate_fan_in_and_fan_out = _fans  # under PyTorch's name, which programs call
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The fan that ``mode`` names; programs call it, too."""
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"_calculate_correct_fan(): mode is {mode!r}, but must be fan_in or fan_out")
+    return _fans(tensor, "_calculate_correct_fan")[mode.lower() == "fan_out"]
+
+
 def _fill(tensor: Tensor, draw, scale: float, shift: float, generator: Generator | None) -> Tensor:
     # At least float32, so that 16-bit weights are rounded once.
     dtype = float64 if tensor.dtype == float64 else float32
@@ -202,6 +209,9 @@ def trunc_normal_(
             again = normal_(_C.empty_like(tensor), mean, std, generator)
             tensor.copy_(_C.where(outside, again, tensor))
         return tensor
+
+
+_no_grad_trunc_normal_ = trunc_normal_  # under PyTorch's name, which programs call
 
 
 def _write(tensor: Tensor, values: Tensor) -> Tensor:

@@ -378,20 +378,26 @@ class Module(Stateful):
                                       "it must be a floating dtype")  # fmt: skip
             return y
 
-        self._move_tensors(moved)
+        self._apply(moved)
         return self
 
-    def _move_tensors(self, moved: Callable[[Tensor], Tensor]) -> None:
-        """Puts ``moved`` of each parameter, buffer and gradient in its place.
+    def _apply(self: _Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> _Self:
+        """Puts ``fn`` of each parameter, buffer and gradient in its place.
 
-        A tensor for which ``moved`` raises keeps its data and its gradient.
+        A tensor for which ``fn`` raises keeps its data and its gradient. What moves a module calls
+        it, and that of a module below which a published layer has overridden.
         """
-        for tensor in (*self.parameters(), *self.buffers()):
-            data = moved(tensor)
-            grad = None if tensor.grad is None else moved(tensor.grad)
+        if recurse and any(type(m)._apply is not Module._apply for m in self.modules()):
+            for module in self.children():
+                module._apply(fn)
+            recurse = False
+        for tensor in (*self.parameters(recurse), *self.buffers(recurse)):
+            data = fn(tensor)
+            grad = None if tensor.grad is None else fn(tensor.grad)
             tensor.grad = None
             tensor.data = data
             tensor.grad = grad
+        return self
 
     def to_global(
         self: _Self, placement: _ext.placement | None = None,
@@ -422,7 +428,7 @@ class Module(Stateful):
             whole = [_broadcast] * len(placement.shape)
             return x.to_global(placement, whole).to_global(placement, sbp)
 
-        self._move_tensors(moved)
+        self._apply(moved)
         if placement is not None:
             self.forward = _PlacedForward(self, placement)
         return self
@@ -463,6 +469,14 @@ class Module(Stateful):
         return self.to(_ext.bfloat16)
 
     # Hooks.
+
+    @property
+    def _forward_hooks(self) -> dict[HookHandle, Callable]:
+        return self._hooks
+
+    @property
+    def _forward_pre_hooks(self) -> dict[HookHandle, Callable]:
+        return self._pre_hooks
 
     def register_forward_pre_hook(
         self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False
