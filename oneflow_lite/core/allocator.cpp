@@ -25,6 +25,7 @@ constexpr size_t kAlignment = 64;           // one cache line, one AVX-512 vecto
 constexpr size_t kMaxCached = 512 << 20;    // bytes kept at most
 constexpr size_t kPaged = 4;                // blocks of so many pages start at a page
 constexpr size_t kHugePageBytes = 4 << 20;  // blocks that ask for huge pages
+constexpr size_t kApart = 28672;            // bytes behind such a block, which no one uses
 constexpr int kStepsPerDoubling = 4;        // size classes: at most 25 % of a block is unused
 
 // Size classes: multiples of a quarter of the power of two below.
@@ -47,12 +48,19 @@ SizeClass ClassOf(size_t nbytes) {
 // operand (layer_norm of 1024 x 4096 float16 took twice as long). A large block asks for pages of 2
 // MB, which the system may refuse: fewer faults at the first touch, fewer misses of the address
 // translation ever after (softmax of 16384 x 4096 float32 moves 35 instead of 28 GB/s).
+//
+// Zen finds a line in the first cache by eight bits, bit 12 + i of its address xor bit 27 - i for
+// the lowest three of them, and takes two lines with the same bits for one. Large blocks lie their
+// size, kApart and two pages apart. With two pages alone blocks of 64 MB, 2^26 + 2^13 bytes, had
+// the same bits: the gradient of softmax took up to 1.4 times as long (docs/lab/35).
 void* FromSystem(size_t nbytes) {
   static const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   const TakingMemory beside_others;
   void* p = nullptr;
-  if (posix_memalign(&p, nbytes >= kPaged * page ? page : kAlignment, nbytes) != 0) return nullptr;
-  if (nbytes >= kHugePageBytes) madvise(p, nbytes, MADV_HUGEPAGE);
+  const bool huge = nbytes >= kHugePageBytes;
+  const size_t alignment = nbytes >= kPaged * page ? page : kAlignment;
+  if (posix_memalign(&p, alignment, nbytes + (huge ? kApart : 0)) != 0) return nullptr;
+  if (huge) madvise(p, nbytes, MADV_HUGEPAGE);
   return p;
 }
 
