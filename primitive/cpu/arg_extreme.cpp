@@ -97,7 +97,7 @@ class CpuArgExtreme final : public Reduce {
     constexpr Fold kFold = kMin ? Fold::kMin : Fold::kMax;
     row_ = FindReduceLoops<C>(kFold);
     if constexpr (std::is_same_v<C, float>) {
-      if (const auto loops = FindNarrowReduceLoops<C>(kFold, spec.in); loops.row) {
+      if (const auto loops = FindNarrowReduceLoops<C>(kFold, spec.in); loops.rows) {
         row_ = loops;
         row_source_ = ChunkSource(spec.in, spec.in);
       }

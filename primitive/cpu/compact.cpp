@@ -95,7 +95,7 @@ void ForPieces(const M* mask, int64_t begin, int64_t end, F&& f) {
 template <class M, class F>
 int64_t ForHeld(int64_t n, const M* mask, F&& emit) {
   const auto find = HWY_DYNAMIC_DISPATCH(FindHeld);
-  const auto count_bytes = FindReduceLoops<uint8_t>(Fold::kSum).row;
+  const auto bytes_loops = FindReduceLoops<uint8_t>(Fold::kSum);
   const int64_t ranges = ParallelRanges(n, kBlock);
   std::vector<int64_t> first(static_cast<size_t>(ranges) + 1, 0);
   const auto for_range = [&](int64_t range, auto f) {
@@ -106,7 +106,7 @@ int64_t ForHeld(int64_t n, const M* mask, F&& emit) {
       for (int64_t range = begin; range < end; ++range) {
         int64_t count = 0;
         for_range(range, [&](const uint8_t* bytes, int64_t, int64_t size) {
-          count += count_bytes(size, bytes);
+          count += bytes_loops.row(size, bytes);
         });
         first[static_cast<size_t>(range) + 1] = count;
       }

@@ -232,7 +232,7 @@ HWY_INLINE hn::Vec<D> FoldInEight(D d, size_t n, const T* x) {
 }
 
 template <class F, class C, class T>
-SumOf<C> FoldRow(int64_t n, const void* data) {
+HWY_INLINE SumOf<C> FoldRow(int64_t n, const void* data) {
   const hn::ScalableTag<C> d;
   const T* x = static_cast<const T*>(data);
   if constexpr (std::is_floating_point_v<C> && requires { F::kIsMin; }) {
@@ -267,7 +267,7 @@ HWY_INLINE double ProductOf(double a, double b) {
 
 // The product of floats in double, in which it seldom leaves the range on the way.
 template <class T>
-double FoldWidenedProduct(int64_t n, const void* x) {
+HWY_INLINE double FoldWidenedProduct(int64_t n, const void* x) {
   const FoldTag<double, T> d;
   HWY_ALIGN double all[hn::MaxLanes(d)];
   hn::Store(FoldInEight<ProdFold>(d, static_cast<size_t>(n), static_cast<const T*>(x)), d, all);
@@ -322,7 +322,7 @@ HWY_INLINE hn::Vec<D> TruthOf(D d, const uint8_t* x) {
   return hn::Min(hn::LoadU(d, x), hn::Set(d, uint8_t{1}));
 }
 
-int64_t CountRow(int64_t n, const void* data) {
+HWY_INLINE int64_t CountRow(int64_t n, const void* data) {
   const uint8_t* x = static_cast<const uint8_t*>(data);
   const hn::ScalableTag<uint8_t> d;
   const hn::Repartition<uint64_t, decltype(d)> sums;
@@ -365,13 +365,20 @@ void CountSeveralTo(int64_t n, const void* data, int64_t stride, uint8_t* to) {
   }
 }
 
+// As ReduceLoops has it; kRow is of one row.
+template <class T, class S, S (*kRow)(int64_t, const void*)>
+void FoldRows(int64_t rows, int64_t n, const void* data, int64_t stride, S* totals) {
+  const T* x = static_cast<const T*>(data);
+  for (int64_t r = 0; r < rows; ++r) totals[r] = kRow(n, x + r * stride);
+}
+
 template <class F, class C, class T = C>
 ReduceLoops<C> LoopsOf() {
-  return {&FoldRow<F, C, T>, &FoldTo<F, C, T>, &FoldSeveralTo<F, C, T>};
+  return {&FoldRows<T, SumOf<C>, &FoldRow<F, C, T>>, &FoldTo<F, C, T>, &FoldSeveralTo<F, C, T>};
 }
 template <class T>
 ReduceLoops<double> ProductLoops() {
-  return {&FoldWidenedProduct<T>, &FoldTo<ProdFold, double, T>,
+  return {&FoldRows<T, double, &FoldWidenedProduct<T>>, &FoldTo<ProdFold, double, T>,
           &FoldSeveralTo<ProdFold, double, T>};
 }
 template <class T>
@@ -450,7 +457,8 @@ ExtremesLoop<int16_t> Int16Extremes() { return &FoldExtremes<int16_t, int16_t>; 
 ExtremesLoop<int32_t> Int32Extremes() { return &FoldExtremes<int32_t, int32_t>; }
 ExtremesLoop<int64_t> IntExtremes() { return &FoldExtremes<int64_t, int64_t>; }
 ReduceLoops<uint8_t> ByteLoops(Fold fold) {
-  if (fold == Fold::kSum) return {&CountRow, &CountTo, &CountSeveralTo};
+  if (fold == Fold::kSum)
+    return {&FoldRows<uint8_t, int64_t, &CountRow>, &CountTo, &CountSeveralTo};
   return ExtremeLoops<uint8_t>(fold);
 }
 NonzeroProductLoop NonzeroProducts() { return &FoldNonzero; }

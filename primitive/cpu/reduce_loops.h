@@ -31,8 +31,14 @@ enum class Fold : uint8_t {
 // Elements of C, or of the type that FindNarrowReduceLoops was asked for.
 template <class C>
 struct ReduceLoops {
-  // Of n elements, n > 0 for extremes. Floats are added in float32, for n of a few hundred.
-  SumOf<C> (*row)(int64_t n, const void* x);
+  // Of each of so many rows of n elements, which begin `stride` elements apart; n > 0 for extremes.
+  // Floats are added in float32, for n of a few hundred.
+  void (*rows)(int64_t rows, int64_t n, const void* x, int64_t stride, SumOf<C>* totals);
+  SumOf<C> row(int64_t n, const void* x) const {
+    SumOf<C> total;
+    rows(1, n, x, 0, &total);
+    return total;
+  }
   // to[i] = fold(to[i], x[i])
   void (*to)(int64_t n, const void* x, C* to);
   // The same of kChunksAtOnce chunks, each `stride` elements after the one before.

@@ -21,6 +21,8 @@
 //   kFinishesLanes
 //   void FoldLanes(Lanes&, int64_t rows, int64_t width) const;  // into the first row, if
 //   kFoldsLanes
+//   void Rows(int64_t rows, int64_t n, Chunk, int64_t stride, Total*) const;  // Row of each, if
+//   kTakesRows
 #pragma once
 
 #include "oneflow_lite/core/parallel.h"
@@ -41,6 +43,7 @@ struct ReducerOf {
   static constexpr bool kAddsSeveral = false;
   static constexpr bool kFinishesLanes = false;
   static constexpr bool kFoldsLanes = false;
+  static constexpr bool kTakesRows = false;
   DType Takes() const { return kDTypeOfChunks<C>; }
 };
 
@@ -110,17 +113,29 @@ class ReduceMachine {
       Total totals[kChunk];
       for (int64_t first = begin; first < end; first += kChunk) {
         const int64_t n = std::min(kChunk, end - first);
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t offset = (first + i) * shape_.outer_stride;
-          totals[i] = r_.Start();
-          for (int64_t p = 0; p < parts.count; ++p) {
-            totals[i] =
-                r_.Merge(totals[i], RowPart(offset + parts.Begin(p), offset + parts.End(p)));
-          }
-        }
+        RowTotals(parts, first, n, totals);
         r_.Finish(totals, n, shape_.axis, first);
       }
     });
+  }
+
+  // Of rows [first, first + n).
+  void RowTotals(const AxisParts& parts, int64_t first, int64_t n, Total* totals) const {
+    const int64_t from = first * shape_.outer_stride;
+    if constexpr (R::kTakesRows) {
+      if (!source_.copies() && shape_.axis > 0 &&
+          shape_.axis <= std::min(kChunk, R::kRowElements)) {
+        return r_.Rows(n, shape_.axis, Load(from, shape_.axis, nullptr), shape_.outer_stride,
+                       totals);
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t offset = from + i * shape_.outer_stride;
+      totals[i] = r_.Start();
+      for (int64_t p = 0; p < parts.count; ++p) {
+        totals[i] = r_.Merge(totals[i], RowPart(offset + parts.Begin(p), offset + parts.End(p)));
+      }
+    }
   }
 
   // Rows of a few elements are turned tile by tile, and gone through as columns.

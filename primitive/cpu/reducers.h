@@ -67,12 +67,13 @@ struct FoldReducer : ReducerOf<C> {
   static constexpr bool kAddsSeveral = true;
   static constexpr bool kFinishesLanes = true;
   static constexpr bool kFoldsLanes = !(std::is_same_v<C, uint8_t> && kFold == Fold::kSum);
+  static constexpr bool kTakesRows = true;
   DType Takes() const { return takes; }
   // Reads elements of `dtype` as they are if there are loops for them.
   void TakeNarrow(DType dtype) {
     if constexpr (std::is_floating_point_v<C>) {
       const ReduceLoops<C> found = FindNarrowReduceLoops<C>(kFold, dtype);
-      if (found.row) loops = found, takes = dtype;
+      if (found.rows) loops = found, takes = dtype;
     }
   }
   static constexpr C Neutral() {
@@ -81,6 +82,9 @@ struct FoldReducer : ReducerOf<C> {
 
   Total Start() const { return static_cast<Total>(Neutral()); }
   Total Row(int64_t n, Chunk x) const { return loops.row(n, x); }
+  void Rows(int64_t rows, int64_t n, Chunk x, int64_t stride, Total* totals) const {
+    loops.rows(rows, n, x, stride, totals);
+  }
   Total Merge(Total a, Total b) const {
     if constexpr (kIsMax || kIsMin) {
       return (kIsMax ? b > a : b < a) || b != b ? b : a;
