@@ -181,11 +181,11 @@ class CpuBinary final : public Binary {
   // Whether all elements in memory lie in one row, in the dtype, or in long rows for each of which
   // an operand may have a single element. Of others several share a chunk.
   bool LiesInRows(const Elementwise<3>& g, const Operand& a, const Operand& b) const {
-    constexpr int64_t kLong = 64;
+    constexpr int64_t kLong = 64;  // bytes
     if ((a.data && !as_it_lies_[0]) || (b.data && !as_it_lies_[1])) return false;
     if (g.ndim == 0) return true;
     const int last = g.ndim - 1;
-    if (g.ndim >= 2 && g.dims[last] < kLong) return false;
+    if (g.ndim >= 2 && g.dims[last] * item_ < kLong) return false;
     const auto row = [&](int i) {
       return g.strides[i][last] == 1 || (g.ndim >= 2 && g.strides[i][last] == 0);
     };

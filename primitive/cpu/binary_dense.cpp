@@ -41,15 +41,65 @@ struct InRow {
   }
 };
 
+// An operand in the rows one after another.
+template <class T>
+struct InRows {
+  const T* data;
+  int64_t step;
+  bool each;
+  Pack<T> all;
+
+  HWY_INLINE explicit InRows(const DenseOperand& o)
+      : data(static_cast<const T*>(o.data)),
+        step(o.row),
+        each(data && o.each),
+        all(SetPack<T>(SetNumber<T>(o.number))) {}
+  HWY_INLINE void Begin() {
+    if (each) all = SetPack<T>(hn::Set(TagOf<T>(), static_cast<ComputeOf<T>>(*data)));
+  }
+  HWY_INLINE Pack<T> Load(size_t i, size_t count) const {
+    return data && !each ? LoadPack(data + i, count, hn::Zero(TagOf<T>())) : all;
+  }
+  HWY_INLINE void Next() {
+    if (data) data += step;
+  }
+};
+
+// Rows of a few packs: what a row sets up takes as long as they do.
 template <class T, class F>
-void Loop(int64_t rows, int64_t cols, const DenseOperand& a, const DenseOperand& b, void* out,
+void ShortRows(int64_t rows, size_t n, const DenseOperand& a, const DenseOperand& b, T* out,
+               int64_t out_row) {
+  const size_t size = PackSize<T>();
+  InRows<T> x(a), y(b);
+  const auto for_rows = [&](auto row) OFL_SIMD_LAMBDA {
+    for (int64_t r = 0; r < rows; ++r, out += out_row, x.Next(), y.Next()) {
+      x.Begin();
+      y.Begin();
+      row();
+    }
+  };
+  const auto put = [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    StorePack<false>(EachPart(F(), x.Load(i, count), y.Load(i, count)), out + i, count);
+  };
+  if (n == size) return for_rows([&]() OFL_SIMD_LAMBDA { put(0, size); });
+  for_rows([&]() OFL_SIMD_LAMBDA {
+    size_t i = 0;
+    for (; i + size <= n; i += size) put(i, size);
+    if (i < n) put(i, n - i);
+  });
+}
+
+template <class T, class F>
+void Loop(int64_t rows, int64_t cols, const DenseOperand& a, const DenseOperand& b, void* out_data,
           int64_t out_row) {
-  for (int64_t r = 0; r < rows; ++r) {
+  const auto n = static_cast<size_t>(cols);
+  T* out = static_cast<T*>(out_data);
+  if (rows > 1 && n <= 4 * PackSize<T>()) return ShortRows<T, F>(rows, n, a, b, out, out_row);
+  for (int64_t r = 0; r < rows; ++r, out += out_row) {
     const InRow<T> x(a, r), y(b, r);
-    GeneratePacks<T, false, true>(static_cast<size_t>(cols), static_cast<T*>(out) + r * out_row,
-                                  [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-                                    return EachPart(F(), x.Load(i, count), y.Load(i, count));
-                                  });
+    GeneratePacks<T, false, true>(n, out, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+      return EachPart(F(), x.Load(i, count), y.Load(i, count));
+    });
   }
 }
 // The bits of a with the sign of b: of either type.
