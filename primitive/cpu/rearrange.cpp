@@ -35,15 +35,66 @@ HWY_INLINE void ReverseWithin(D d, int64_t n, const T* x, T* y) {
   }
   hn::StoreU(Reversed(d, hn::LoadU(d, x)), d, y + last);
 }
+// Dense rows of which a vector holds several: how many of them were reversed.
 template <class T>
-void ReverseRow(int64_t n, const void* x_data, void* y_data) {
+int64_t ReverseTogether(int64_t rows, int64_t n, const T* x, T* y) {
+  using Wide = std::conditional_t<(sizeof(T) < 4), uint32_t, T>;
+  const hn::ScalableTag<Wide> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const hn::RebindToSigned<decltype(d)> signs;
+  using Index = hn::TFromD<decltype(signs)>;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), together = lanes / n;
+  HWY_ALIGN Index from[hn::MaxLanes(d)];
+  for (int64_t i = 0; i < lanes; ++i) {
+    from[i] = static_cast<Index>(i < together * n ? i / n * n + n - 1 - i % n : i);
+  }
+  const auto places = hn::SetTableIndices(d, from);
+  // The last vector of a turn writes behind its rows, where later ones lie.
+  int64_t r = 0;
+  for (; (r + together) * n + lanes <= rows * n;
+       r += together, x += together * n, y += together * n) {
+    if constexpr (sizeof(T) < 4) {
+      const auto v = hn::PromoteTo(d, hn::LoadU(narrow, x));
+      hn::StoreU(hn::TruncateTo(narrow, hn::TableLookupLanes(v, places)), narrow, y);
+    } else {
+      hn::StoreU(hn::TableLookupLanes(hn::LoadU(d, x), places), d, y);
+    }
+  }
+  return r;
+}
+
+template <class T>
+void ReverseRows(int64_t rows, int64_t n, const void* x_data, int64_t x_stride, void* y_data,
+                 int64_t y_stride) {
   const hn::ScalableTag<T> d;
-  const hn::FixedTag<T, 16 / sizeof(T)> block;
   const T* x = static_cast<const T*>(x_data);
   T* y = static_cast<T*>(y_data);
-  if (n >= static_cast<int64_t>(hn::Lanes(d))) return ReverseWithin(d, n, x, y);
-  if (n >= static_cast<int64_t>(hn::Lanes(block))) return ReverseWithin(block, n, x, y);
-  for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto few = lanes * static_cast<int64_t>(sizeof(T)) / 2 / std::max<int64_t>(4, sizeof(T));
+  if (rows > 1 && n <= few && x_stride == n && y_stride == n) {
+    const int64_t done = ReverseTogether(rows, n, x, y);
+    rows -= done, x += done * n, y += done * n;
+  }
+  const auto for_rows = [&](auto reverse) OFL_SIMD_LAMBDA {
+    for (int64_t r = 0; r < rows; ++r, x += x_stride, y += y_stride) reverse();
+  };
+  if (n >= lanes) return for_rows([&]() OFL_SIMD_LAMBDA { ReverseWithin(d, n, x, y); });
+#if OFL_SIMD_HAS_MASKS
+  // A vector that ends with the row has its reverse at its beginning.
+  const auto end = hn::Not(hn::FirstN(d, static_cast<size_t>(lanes - n)));
+  const auto begin = hn::FirstN(d, static_cast<size_t>(n));
+  for_rows([&]() OFL_SIMD_LAMBDA {
+    hn::BlendedStore(Reversed(d, hn::MaskedLoad(end, d, x + n - lanes)), begin, d, y);
+  });
+#else
+  const hn::FixedTag<T, 16 / sizeof(T)> block;
+  if (n >= static_cast<int64_t>(hn::Lanes(block))) {
+    return for_rows([&]() OFL_SIMD_LAMBDA { ReverseWithin(block, n, x, y); });
+  }
+  for_rows([&]() OFL_SIMD_LAMBDA {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[n - 1 - i];
+  });
+#endif
 }
 
 // Four loads go before four stores to whole vectors: a load would wait for a store before it that
@@ -228,7 +279,7 @@ void CopyRowsOfBytes(int64_t rows, int64_t bytes, const void* x, int64_t x_strid
   CopyShortRows(rows, bytes, x, x_stride, y, y_stride);
 }
 ReverseFunction ReverseOf(size_t item) {
-  return VisitWord(item, []<class T>(Tag<T>) -> ReverseFunction { return &ReverseRow<T>; });
+  return VisitWord(item, []<class T>(Tag<T>) -> ReverseFunction { return &ReverseRows<T>; });
 }
 RepeatFunction RepeatOf(size_t item) {
   return VisitWord(item, []<class T>(Tag<T>) -> RepeatFunction { return &RepeatElement<T>; });

@@ -29,8 +29,9 @@ inline void CopyBytes(int64_t bytes, const void* x, void* y) {
 void CopyRows(int64_t rows, int64_t bytes, const void* x, int64_t x_stride, void* y,
               int64_t y_stride);
 
-// y[i] = x[n - 1 - i]; x and y do not overlap.
-using ReverseFunction = void (*)(int64_t n, const void* x, void* y);
+// y[r * y_stride + i] = x[r * x_stride + n - 1 - i] for r < rows; x and y do not overlap.
+using ReverseFunction = void (*)(int64_t rows, int64_t n, const void* x, int64_t x_stride, void* y,
+                                 int64_t y_stride);
 ReverseFunction FindReverse(size_t item);
 
 // y[i] = x[0]; x is not in y.

@@ -110,15 +110,13 @@ class Mover {
   }
   void MoveBlock(int64_t rows, int64_t cols, const T* x, int64_t x_row, int64_t x_col, T* y) const {
     constexpr int64_t kItem = sizeof(T), kLong = 512;  // bytes that are worth a call of memcpy
-    constexpr int64_t kVector = 8;                     // elements that are worth one of `reverse_`
     if (x_col == 1 && cols * kItem <= kLong) {
       return CopyRows(rows, cols * kItem, x, x_row * kItem, y, cols_.out * kItem);
     }
+    if (x_col == -1) return reverse_(rows, cols, x - (cols - 1), x_row, y, cols_.out);
     for (int64_t r = 0; r < rows; ++r, x += x_row, y += cols_.out) {
       if (x_col == 1) {
         CopyBytes(cols * kItem, x, y);
-      } else if (x_col == -1 && cols >= kVector) {
-        reverse_(cols, x - (cols - 1), y);
       } else {
         for (int64_t c = 0; c < cols; ++c) y[c] = x[c * x_col];
       }
