@@ -88,11 +88,12 @@ class LazyEvent {
 class CudaGraph {
  public:
   // No cast of before is captured, and none of the capture is used behind it.
-  void Begin() {
+  void Begin(const Ref<Stream>& given) {
     DropAutocastCache();
-    const Device d = CurrentCuda();
-    graph_ = ValueOrThrow(BackendOf(d).NewGraph(d.index));
-    ThrowIfError(graph_->CaptureBegin(*CurrentOf(d)));
+    const Ref<Stream> stream = given ? given : CurrentOf(CurrentCuda());
+    device_ = stream->device();
+    graph_ = ValueOrThrow(BackendOf(device_).NewGraph(device_.index));
+    ThrowIfError(graph_->CaptureBegin(*stream));
   }
   void End() {
     DropAutocastCache();
@@ -100,7 +101,7 @@ class CudaGraph {
   }
   void Replay() {
     Graph& graph = Captured();
-    const Ref<Stream> stream = CurrentOf(CurrentCuda());
+    const Ref<Stream> stream = CurrentOf(device_);
     Unlocked([&] { return graph.Replay(*stream); });
   }
 
@@ -110,6 +111,7 @@ class CudaGraph {
     return *graph_;
   }
   Ref<Graph> graph_;
+  Device device_;
 };
 
 void WaitStream(Stream& self, Stream& other) {
@@ -158,9 +160,11 @@ void AddStreams(py::module_& m) {
       .def("elapsed_time", &LazyEvent::ElapsedTime, py::arg("end"), "Milliseconds to `end`.");
   py::class_<CudaGraph>(m, "CUDAGraph", "Captured work, to be launched again as a whole.")
       .def(py::init<>())
-      .def("capture_begin", &CudaGraph::Begin, "Captures the work of the current stream.")
+      .def("capture_begin", &CudaGraph::Begin, py::arg("stream") = py::none(),
+           "Captures the work of a stream, by default the current one.")
       .def("capture_end", &CudaGraph::End)
-      .def("replay", &CudaGraph::Replay, "Runs what was captured on the current stream.");
+      .def("replay", &CudaGraph::Replay,
+           "Runs what was captured on the current stream of its GPU.");
 }
 
 void AddProperties(py::module_& m) {

@@ -40,6 +40,7 @@ class CudaCapturesTest : public testing::Test {
     ASSERT_TRUE(s.ok()) << s;
   }
   void End() {
+    Enqueue(NativeStream(*stream_), [] {});  // a graph has some work
     const Status s = graph_->CaptureEnd();
     ASSERT_TRUE(s.ok()) << s;
   }
@@ -181,6 +182,14 @@ TEST_F(CudaCapturesTest, AReplayKeepsItsNumbersWhileAnotherStreamAsksForOne) {
   Finish(NativeStream(*other));
   Finish(NativeStream(*stream_));
   EXPECT_THAT(seen, testing::ElementsAre(0, 10));
+}
+
+TEST_F(CudaCapturesTest, NothingCapturedIsAnError) {
+  Begin();
+  Enqueue(NativeStream(*backend_->DefaultStream(1)), [] {});
+  const Status s = graph_->CaptureEnd();
+  EXPECT_THAT(std::string(s.message()), testing::HasSubstr("nothing was captured on cuda:0"));
+  EXPECT_FALSE(graph_->Replay(*stream_).ok());
 }
 
 TEST_F(CudaCapturesTest, ASeedOfTheCaptureStays) {

@@ -224,6 +224,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph, unsig
   *exec = new CUgraphExec_st{graph->nodes};
   return cudaSuccess;
 }
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, size_t* count) {
+  *count = graph->nodes.size();
+  return cudaSuccess;
+}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   Add(Of(stream), [=] {
     for (const Work& node : exec->nodes) node();

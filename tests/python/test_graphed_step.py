@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from numerics import flow, host
 
+from oneflow_lite.cuda.graphed import _describe, _is_same, _words
 from oneflow_lite.optim.optimizer import in_graphed_step
 
 nn, F = flow.nn, flow.nn.functional
@@ -22,6 +23,21 @@ def test_without_a_gpu_it_says_so():
     step = flow.cuda.graphed_step(lambda x: x)
     with pytest.raises(RuntimeError, match="(?i)cuda"):
         step(flow.ones(2))
+
+
+def test_arguments_that_are_no_tensors_are_the_same_or_not():
+    array, nan = np.arange(3), float("nan")
+
+    def is_same(one, other):
+        return _is_same(_describe(one, []), _describe(other, []))
+
+    for same in (1, True, None, "a", nan, (1, [2.5, {"k": array}])):
+        assert is_same(same, same)
+    assert is_same(nan, float("nan")) and is_same((0.5, "b"), (0.5, "b"))
+    for one, other in [(1, True), (1, 1.0), (0.0, -0.0), (array, array.copy()), ([1], (1,)),
+                       ({"k": 1}, {"k": 2}), (None, False)]:  # fmt: skip
+        assert not is_same(one, other) and not is_same((3, one), (3, other))
+    assert _words(_describe((nan, 1, "a"), [])) == "(nan, 1, 'a')"
 
 
 @pytest.fixture
@@ -178,6 +194,54 @@ def test_a_schedule_inside_is_refused_before_it_changes_anything():
         assert optimizer.param_groups[0]["lr"] == 1.0
     schedules[0].step()
     assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+@pytest.mark.cuda
+def test_what_the_body_says_is_heard_and_an_empty_graph_is_refused(gpu):
+    x = flow.ones(4, device="cuda")
+    with pytest.raises(KeyError, match="mine"), flow.cuda.graph(flow.cuda.CUDAGraph()):
+        raise KeyError("mine")
+    with pytest.raises(ZeroDivisionError), flow.cuda.graph(flow.cuda.CUDAGraph()):
+        with pytest.raises(RuntimeError):
+            flow.cuda.current_stream().synchronize()  # which ends the capture
+        raise ZeroDivisionError
+    graph = flow.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="nothing was captured on cuda:0"):
+        with flow.cuda.graph(graph):
+            pass
+    with pytest.raises(RuntimeError, match="has not captured anything"):
+        graph.replay()
+    assert (x + 1).tolist() == [2] * 4
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("current", [0, 1])
+def test_a_step_of_another_gpu_than_the_current_one(gpu, current):
+    if flow.cuda.device_count() < 2:
+        pytest.skip("one GPU here")
+    where = f"cuda:{1 - current}"
+    before = flow.cuda.current_device()
+    flow.cuda.set_device(current)
+    try:
+        x = flow.zeros(3, device=where)
+
+        def step(y):
+            x.add_(y)
+            return x * 2
+
+        graphed = flow.cuda.graphed_step(step, warmup=1, device=where)
+        for k in range(5):
+            assert graphed(flow.ones(3)).tolist() == [2 * k + 2] * 3
+        graph, side = flow.cuda.CUDAGraph(), flow.cuda.Stream(where)
+        with flow.cuda.graph(graph, side):
+            x.add_(1)
+        flow.cuda.set_device(1 - current)
+        graph.replay()
+        flow.cuda.set_device(current)
+        graph.replay()
+        assert x.tolist() == [7] * 3
+    finally:
+        flow.cuda.set_device(before)
 
 
 @pytest.mark.cuda

@@ -81,9 +81,14 @@ class CudaGraph final : public Graph {
     random_counters_ = end.offset - (seeded ? 0 : begin_.offset);
     if (seeded) DefaultGenerator(device_)->set_state(end);
     OFL_RETURN_IF_ERROR(CudaStatus(ended, "capture"));
-    const cudaError_t made = cudaGraphInstantiate(&exec_, graph, 0);
+    size_t nodes = 0;
+    cudaError_t made = cudaGraphGetNodes(graph, nullptr, &nodes);
+    if (made == cudaSuccess && nodes > 0) made = cudaGraphInstantiate(&exec_, graph, 0);
     cudaGraphDestroy(graph);
-    return CudaStatus(made, "graph instantiation");
+    OFL_RETURN_IF_ERROR(CudaStatus(made, "graph instantiation"));
+    if (nodes > 0) return OkStatus();
+    return Error(ErrorKind::kRuntime, "nothing was captured on ", device_.ToString(),
+                 ": the work went to another stream or device");
   }
 
   Status Replay(Stream& stream) override {

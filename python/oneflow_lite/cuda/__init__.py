@@ -11,7 +11,7 @@ the driver by itself and goes back to it, for tools such as compute-sanitizer.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite import _oneflow_lite as _ext
@@ -132,7 +132,12 @@ def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGra
     captured : CUDAGraph
         Takes the work and the memory it uses.
     stream : Stream, optional
-        Where to capture, by default a new stream.
+        Where to capture, by default a new stream of the current GPU.
+
+    Raises
+    ------
+    RuntimeError
+        Nothing was captured: the work went to another stream or GPU.
 
     Examples
     --------
@@ -146,11 +151,14 @@ def graph(captured: CUDAGraph, stream: Stream | None = None) -> Iterator[CUDAGra
     before = current_stream(side.device)
     _ext.cuda_set_stream(side)
     try:
-        captured.capture_begin()
+        captured.capture_begin(side)
         try:
             yield captured
-        finally:
-            captured.capture_end()
+        except BaseException:
+            with suppress(RuntimeError):  # of a capture that the error ended
+                captured.capture_end()
+            raise
+        captured.capture_end()
     finally:
         _ext.cuda_set_stream(before)
 

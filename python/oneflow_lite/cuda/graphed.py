@@ -51,11 +51,12 @@ class GraphedStep:
         from oneflow_lite import cuda
         from oneflow_lite.optim.optimizer import in_graphed_step
 
-        where = device("cuda", cuda._index(self._where))
+        if self._form is None:
+            self._where = device("cuda", cuda._index(self._where))
         tensors: list[Tensor] = []
         form = _describe((args, kwargs), tensors)
         with no_grad():
-            self._take(form, tensors, where)
+            self._take(form, tensors)
         given, named = _rebuild((args, kwargs), iter(self._static))
         if self._graph is not None:
             self._check_options()
@@ -70,13 +71,13 @@ class GraphedStep:
         self._graph.replay()
         return self._outputs
 
-    def _take(self, form: Any, tensors: list[Tensor], where: device) -> None:
+    def _take(self, form: Any, tensors: list[Tensor]) -> None:
         """Copies the inputs to where the graph reads them."""
         if self._form is None:
             self._form = form
-            self._static = [t.detach().to(where, copy=True) for t in tensors]
+            self._static = [t.detach().to(self._where, copy=True) for t in tensors]
             return
-        if form != self._form:
+        if not _is_same(form, self._form):
             raise ValueError(f"graphed_step(): called with {_words(form)}, but the first call had "
                              f"{_words(self._form)}; a step has one graph: make another "
                              "graphed_step for other shapes")  # fmt: skip
@@ -108,14 +109,14 @@ class GraphedStep:
                 p.grad = None
             before = [None] * len(before)
         gc.collect()
-        cuda.synchronize(self._static[0].device if self._static else self._where)
-        cuda.empty_cache(self._static[0].device if self._static else self._where)
+        cuda.synchronize(self._where)
+        cuda.empty_cache(self._where)
         for optimizer in self.optimizers:
             optimizer.refresh_lr()
         lrs = self._read_lrs()
         graph = CUDAGraph()
         try:
-            with cuda.graph(graph):
+            with cuda.graph(graph, cuda.Stream(self._where)):
                 outputs = _map(self._fn(*args, **kwargs), lambda t: t.detach())
         except Exception as error:
             for p, grad in zip(parameters, before, strict=True):
@@ -165,7 +166,15 @@ def _describe(value: Any, tensors: list[Tensor]) -> Any:
         return "dict", [(key, _describe(item, tensors)) for key, item in value.items()]
     if type(value) in (list, tuple):
         return type(value).__name__, [_describe(item, tensors) for item in value]
-    return "value", value
+    # As text a NaN is one; True, 1 and 1.0 differ by their types.
+    return "value", type(value), repr(value) if isinstance(value, float | complex) else value
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    try:
+        return bool(one == other)
+    except ValueError:  # arrays, which are the same where they are one
+        return False
 
 
 def _rebuild(value: Any, static: Any) -> Any:
@@ -188,7 +197,7 @@ def _words(form: Any) -> str:
     if kind == "tensor":
         return f"{rest[1]}{list(rest[0])}"
     if kind == "value":
-        return repr(rest[0])
+        return rest[1] if issubclass(rest[0], float | complex) else repr(rest[1])
     if kind == "dict":
         return ", ".join(f"{key}={_words(item)}" for key, item in rest[0])
     return f"({', '.join(filter(None, map(_words, rest[0])))})"
