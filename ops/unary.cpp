@@ -84,13 +84,37 @@ constexpr const UnaryFormula* FormulaOf(absl::string_view name) {
   return nullptr;
 }
 
-// y, but `value` where x is 0.
+// `value` where the condition holds, else y.
+Term Choose(const Term& condition, const Term& value, const Term& y) {
+  if (!condition.ok()) return condition;
+  return Combine(value, y,
+                 [&](auto& a, auto& b) { return functional::Where(*condition.value, a, b); });
+}
+// y, but `value` where x is 0, or nearer to it than that.
 Term At0(const Term& x, const Term& value, const Term& y) {
   if (!x.ok()) return x;
-  const StatusOr<Tensor> zero = functional::Eq(*x.value, Scalar(0));
-  if (!zero.ok()) return {zero.status()};
-  if (!value.ok()) return value;
-  return Combine(value, y, [&](auto& a, auto& b) { return functional::Where(*zero, a, b); });
+  return Choose({functional::Eq(*x.value, Scalar(0))}, value, y);
+}
+Term Near0(const Term& x, double within, const Term& value, const Term& y) {
+  const Term size = Apply(functional::Abs, x);
+  if (!size.ok()) return size;
+  return Choose({functional::Lt(*size.value, Scalar(within))}, value, y);
+}
+
+// Second derivatives where differences lose their digits: of I1 for |x| < kNearI1, by its series;
+// of erfcx for x > kFarErfcx, by its asymptotic one.
+constexpr double kNearI1 = 0.25, kFarErfcx = 24;
+Term BowOfI1(const Term& x) {
+  const Term s = x * x;
+  Term sum = s * (11.0 / 17694720);
+  for (const double c : {1.0 / 20480, 7.0 / 3072, 5.0 / 96}) sum = (sum + c) * s;
+  return (sum + 3.0 / 8) * x;
+}
+Term BowOfErfcx(const Term& x) {
+  const Term r = Apply(functional::Reciprocal, x), s = r * r;
+  Term sum = s * 590.625;
+  for (const double c : {-105.0, 22.5, -6.0}) sum = (sum + c) * s;
+  return (sum + 2.0) * r * s * 0.56418958354775628695;
 }
 
 // The derivative of <name>_backward(dy, s) with respect to s.
@@ -148,17 +172,23 @@ constexpr UnaryBend kUnaryBends[] = {
        return -once * x - Back("log_ndtr", once, x); }},
     {"entr", [](In dy, In x, Given) { return -dy / x; }},
     {"erfcx", [](In dy, In x, Given) {
-       return (dy * Apply(functional::Erfcx, x) + Back("erfcx", dy, x) * x) * 2; }},
+       const Term near = (dy * Apply(functional::Erfcx, x) + Back("erfcx", dy, x) * x) * 2;
+       return x.ok() ? Choose({functional::Gt(*x.value, Scalar(kFarErfcx))}, dy * BowOfErfcx(x),
+                              near) : x; }},
     {"i0e", [](In dy, In x, Given) {
        return Back("i1e", dy, x) - Back("i0e", dy, x) * Apply(functional::Sign, x); }},
     // I1 - (I1 / x)'
     {"i1", [](In dy, In x, Given) {
        const Term i1 = dy * Apply(functional::I1, x);
-       return At0(x, dy * 0.0, i1 - (Back("i1", dy, x) - i1 / x) / x); }},
+       const Term far = i1 - (Back("i1", dy, x) - i1 / x) / x;
+       return Near0(x, kNearI1, dy * BowOfI1(x), far); }},
     {"i1e", [](In dy, In x, Given) {
        const Term i0 = dy * Apply(functional::I0e, x), i1 = dy * Apply(functional::I1e, x);
        const Term sign = Apply(functional::Sign, x);
-       return At0(x, dy * -1.0, (i1 + (i1 / x + i1 * sign - i0 * 0.5) / x - i0 * sign) * 2); }},
+       const Term far = (i1 + (i1 / x + i1 * sign - i0 * 0.5) / x - i0 * sign) * 2;
+       const Term near = dy * BowOfI1(x) * Apply(functional::Exp, -Apply(functional::Abs, x)) -
+                         (Back("i1e", dy, x) + i1 * sign) * sign * 2 + i1;
+       return At0(x, dy * -1.0, Near0(x, kNearI1, near, far)); }},
     {"polygamma", [](In dy, In x, Given a) {
        return Back("polygamma", dy, x, {a.get<double>(0) + 1}); }},
     {"mvlgamma", [](In dy, In x, Given a) {

@@ -30,6 +30,15 @@ OFL_NORMAL_FUNCTION double Erfcx(double x) {
   return scale * erfc(x);
 }
 
+// The slope of Erfcx for x >= 12, where 2 (x Erfcx(x) - 1 / sqrt(pi)) would lose its digits: that
+// expansion without its first term.
+OFL_NORMAL_FUNCTION double FarErfcxSlope(double x) {
+  const double r = 0.5 / (x * x);
+  double sum = 1;
+  for (int k = 12; k > 1; --k) sum = 1 - (2 * k - 1) * r * sum;
+  return -1.12837916709551257390 * r * sum;
+}
+
 // P(N <= x) of a standard normal N. What x / sqrt(2) loses by rounding is made good by the slope.
 OFL_NORMAL_FUNCTION double Ndtr(double x) {
   constexpr double kRoot = 0.70710678118654752440, kRest = -4.8336466567264567e-17;

@@ -122,8 +122,8 @@ inline double SlopeOfScaledI1(double x) {
 }
 inline double SlopeOfI1(double x) {
   if (std::fabs(x) < 1e-8) return 0.5;
-  if (std::isinf(x)) return std::fabs(x);
-  return BesselI0(x) - BesselI1(x) / x;
+  const double i0 = BesselI0(x);
+  return std::isinf(i0) ? i0 : i0 - BesselI1(x) / x;
 }
 
 // Where erf is x, for 0 < x < 1 and z = 1 - x, in the digits of float: by the polynomials of Giles,

@@ -149,7 +149,8 @@ UnaryBackwardLoop FindRarer(UnaryOp op, DType dtype) {
     case UnaryOp::kEntr:
       return Wide(dtype, OFL_GIVEN(x, -std::log(x) - 1));
     case UnaryOp::kErfcx:
-      return Wide(dtype, OFL_GIVEN(x, 2 * (x * Erfcx(x) - 0.56418958354775628695)));
+      return Wide(dtype, OFL_GIVEN(x, x >= 12 ? FarErfcxSlope(x)
+                                              : 2 * (x * Erfcx(x) - 0.56418958354775628695)));
     case UnaryOp::kI0e:
       return Wide(dtype, OFL_GIVEN(x, SlopeOfScaledI0(x)));
     case UnaryOp::kI1:

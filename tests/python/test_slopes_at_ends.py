@@ -5,8 +5,9 @@ that is not taken.
 
 import math
 
+import numpy as np
 import pytest
-from numerics import HALVES, flow
+from numerics import HALVES, flow, host
 
 F = flow.nn.functional
 INF = math.inf
@@ -66,3 +67,57 @@ def test_cross_entropy_of_logits_is_exact_in_float64(x):
     assert got == pytest.approx(exact, rel=1e-15)
     slope = -math.exp(-x) / (1 + math.exp(-x)) if x > 0 else -1 / (1 + math.exp(x))
     assert slopes(loss, x) == pytest.approx([slope], rel=1e-14)
+
+
+def derivatives(function, values, dtype, device):
+    """The first and the second."""
+    options = {"dtype": getattr(flow, dtype), "device": device, "requires_grad": True}
+    x = flow.tensor(values, **options)
+    (first,) = flow.autograd.grad(function(x).sum(), x, create_graph=True)
+    (second,) = flow.autograd.grad(first.sum(), x)
+    return host(first).astype(float), host(second).astype(float), host(x).astype(float)
+
+
+def bessel(n, x):
+    """I_n of a small x."""
+    return math.fsum((x / 2) ** (2 * k + n) / (math.factorial(k) * math.factorial(k + n))
+                     for k in range(30))  # fmt: skip
+
+
+BOUND = {"float32": 3e-5, "float64": 1e-11}
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+def test_second_derivatives_of_bessel_functions_near_0(dtype, device):
+    near = [1e-30, -1e-30, 1e-8, -1e-4, 1e-3, 0.01, -0.1, 0.2499, 0.2501, -0.3, 1.0, -2.5]
+    _, second, x = derivatives(flow.special.i1, near, dtype, device)
+    want = [(3 * bessel(1, v) + bessel(3, v)) / 4 for v in x]
+    np.testing.assert_allclose(second, want, rtol=BOUND[dtype])
+    _, second, x = derivatives(flow.special.i1e, near, dtype, device)
+    bows = [(3 * bessel(1, v) + bessel(3, v)) / 4 - bessel(0, v) - bessel(2, v) + bessel(1, v)
+            for v in np.abs(x)]  # fmt: skip
+    np.testing.assert_allclose(second, np.sign(x) * np.exp(-np.abs(x)) * bows, rtol=BOUND[dtype])
+
+
+def slopes_at(function, values, device):
+    x = flow.tensor(values, dtype=flow.float64, device=device, requires_grad=True)
+    return flow.autograd.grad(function(x).sum(), x)[0].tolist()
+
+
+def test_the_slope_of_i1_where_i1_overflows(device):
+    first = slopes_at(flow.special.i1, [713.0, 713.9, 714.0, 800.0, -800.0, 1e300], device)
+    assert first[0] < INF and first[2:] == [INF] * 4
+
+
+@pytest.mark.parametrize("dtype", BOUND)
+def test_derivatives_of_erfcx_far_out(dtype, device):
+    far = [12.0, 12.5, 23.9, 24.1, 100.0, 1e4, 1e8, 1e10]
+    far += [1e30, 1e100] if dtype == "float64" else []
+    first, second, x = derivatives(flow.special.erfcx, far, dtype, device)
+    odd = [math.prod(range(1, 2 * k, 2)) / (-2) ** k for k in range(14)]  # of the series in 1 / x
+    slope = [math.fsum(-c * (2 * k + 1) * v ** (-2 * k) for k, c in enumerate(odd)) for v in x]
+    bow = [math.fsum(c * (2 * k + 1) * (2 * k + 2) * v ** (-2 * k) for k, c in enumerate(odd))
+           for v in x]  # fmt: skip
+    np.testing.assert_allclose(first * x * x * math.sqrt(math.pi), slope, rtol=BOUND[dtype])
+    np.testing.assert_allclose(second * x * x * x * math.sqrt(math.pi), bow,
+                               rtol=1e-3 if dtype == "float32" else 1e-9)  # fmt: skip

@@ -49,8 +49,11 @@ __device__ double SlopeOfScaledI1(double x) {
 }
 __device__ double SlopeOfI1(double x) {
   if (fabs(x) < 1e-8) return 0.5;
-  if (fabs(x) > 1e308) return fabs(x);
-  return cyl_bessel_i0(x) - cyl_bessel_i1(x) / x;
+  const double i0 = cyl_bessel_i0(x);
+  return isinf(i0) ? i0 : i0 - cyl_bessel_i1(x) / x;
+}
+__device__ double SlopeOfErfcx(double x) {
+  return x >= 12 ? FarErfcxSlope(x) : 2 * (x * erfcx(x) - 0.56418958354775628695);
 }
 __device__ float EntrOfFloat(float x) {
   if (x > 0.0f) return -x * logf(x);
@@ -85,7 +88,7 @@ __device__ double MultiLogGamma(double x, int p) {
   }
 OFL_IN_DOUBLE(MvlgammaOf, MultiLogGamma(x, static_cast<int>(p.v[0])));
 OFL_SLOPE_IN_DOUBLE(LogNdtrSlopeOf, LogNdtrSlope(s));
-OFL_SLOPE_IN_DOUBLE(ErfcxSlope, 2 * (s * erfcx(s) - 0.56418958354775628695));
+OFL_SLOPE_IN_DOUBLE(ErfcxSlope, SlopeOfErfcx(s));
 OFL_SLOPE_IN_DOUBLE(MvlgammaSlope, MultiDigamma(s, static_cast<int>(p.v[0])));
 // The derivative of that order of digamma; called, so that it is in a kernel once. Floats take
 // n! zeta(n + 1, x) where the factorial is small.
