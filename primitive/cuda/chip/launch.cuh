@@ -53,6 +53,17 @@ cudaError_t VisitShapes(int64_t n, F&& f) {
   return f(First{});
 }
 
+// Where a launch goes, and device memory that it may use, or null.
+struct LaunchSite {
+  const DeviceLimits& limits;
+  cudaStream_t stream;
+  void* workspace = nullptr;
+};
+// The launch of a matrix' rows.
+struct RowCall : LaunchSite {
+  int64_t rows, cols;
+};
+
 // How the blocks of a launch belong together.
 struct LaunchKind {
   int cluster = 1;           // blocks of a cluster
@@ -136,9 +147,9 @@ cudaError_t AllowLargeClusters() {
 // A kernel that begins with WaitForPreviousKernel(): its blocks may be in place before the kernel
 // in front of it has ended, on devices that can do that: those that have clusters.
 template <class... Params, class... Args>
-cudaError_t LaunchAfter(const DeviceLimits& limits, void (*kernel)(Params...), dim3 blocks,
-                        int threads, cudaStream_t stream, const Args&... args) {
-  const LaunchConfig config({1, false, limits.clusters}, blocks, threads, 0, stream);
+cudaError_t LaunchAfter(const LaunchSite& site, void (*kernel)(Params...), dim3 blocks, int threads,
+                        const Args&... args) {
+  const LaunchConfig config({1, false, site.limits.clusters}, blocks, threads, 0, site.stream);
   return cudaLaunchKernelEx(config.get(), kernel, Params(args)...);
 }
 
@@ -156,6 +167,16 @@ int AskForClusters(int blocks, int threads, size_t shared) {
 }
 
 }  // namespace internal
+
+// LaunchAs of a kernel with much shared memory, or in clusters of any size.
+template <auto kernel, class... Args>
+cudaError_t LaunchLarge(LaunchKind kind, int64_t blocks, int threads, size_t shared,
+                        const LaunchSite& site, const Args&... args) {
+  cudaError_t error = AllowAllShared<kernel>(site.limits);
+  if (error == cudaSuccess && kind.cluster > 8) error = internal::AllowLargeClusters<kernel>();
+  if (error != cudaSuccess) return error;
+  return LaunchAs(kind, kernel, blocks, threads, shared, site.stream, args...);
+}
 
 // How many clusters of so many blocks, at most 16, of the kernel with `shared` bytes each the
 // device holds at once. The driver is asked once per kernel, device and size; an answer of 0 is

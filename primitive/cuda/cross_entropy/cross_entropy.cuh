@@ -282,7 +282,7 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
       const CrossEntropyInPlaceRow<T, kSmooth, true> row(p, x, scale, loss);
       cudaError_t error = kNotServed;
       if (row.IsOfPacks(p.classes)) {
-        error = internal::LaunchWholeBlocks(row, true, p.rows, p.classes, limits, stream);
+        error = internal::LaunchWholeBlocks(row, true, {{limits, stream}, p.rows, p.classes});
       }
       if (error != kNotServed) return error;
     }

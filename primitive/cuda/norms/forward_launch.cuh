@@ -37,19 +37,17 @@ NormWhole<T> WholeOf(const NormForward<T>& a, bool centre, int pack = kPackSize<
   return p;
 }
 
-template <bool kCentre, bool kResidual, int kTeam, int kPacks, int kBytes = kPackBytes, class T>
-cudaError_t LaunchLanes(const NormWhole<T>& p, cudaStream_t stream) {
-  return Launch(NormLanesKernel<T, kCentre, kResidual, kTeam, kPacks, kBytes>,
-                CeilDiv(p.a.rows, NormWholePolicy::kLaneThreads / kTeam),
-                NormWholePolicy::kLaneThreads, 0, stream, p);
+// shape: GroupShape.
+template <bool kCentre, bool kResidual, int kBytes = kPackBytes, class Shape, class T>
+cudaError_t LaunchLanes(Shape, const NormWhole<T>& p, const LaunchSite& site) {
+  constexpr int kThreads = NormWholePolicy::kLaneThreads;
+  return Launch(NormLanesKernel<T, kCentre, kResidual, Shape::lanes, Shape::packs, kBytes>,
+                CeilDiv(p.a.rows, kThreads / Shape::lanes), kThreads, 0, site.stream, p);
 }
 // capacity: packs that the lanes hold.
 template <bool kCentre, bool kResidual, class T>
-cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t stream) {
-  const auto launch = [&](auto shape) {
-    return LaunchLanes<kCentre, kResidual, decltype(shape)::lanes, decltype(shape)::packs>(p,
-                                                                                           stream);
-  };
+cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, const LaunchSite& site) {
+  const auto launch = [&](auto shape) { return LaunchLanes<kCentre, kResidual>(shape, p, site); };
   using Most = GroupShape<32, NormWholePolicy::kLanePacks<kCentre> / 32>;
   using Wide = GroupShape<32, 3>;
   if constexpr (kResidual) {
@@ -62,7 +60,7 @@ cudaError_t LaunchLanesFor(int capacity, const NormWhole<T>& p, cudaStream_t str
 
 // Narrow rows of 16-bit elements that are whole packs of 8 bytes.
 template <bool kCentre, class T>
-cudaError_t LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream) {
+cudaError_t LaunchHalfPacks(const NormForward<T>& a, const LaunchSite& site) {
   using P = NormWholePolicy;
   constexpr int kBytes = kPackBytes / 2, N = kPackSize<T> / 2;
   const int64_t packs = a.cols / N;
@@ -71,8 +69,7 @@ cudaError_t LaunchHalfPacks(const NormForward<T>& a, cudaStream_t stream) {
   }
   const NormWhole<T> p = WholeOf(a, kCentre, N);
   const auto launch = [&](auto shape) {
-    using Shape = decltype(shape);
-    return LaunchLanes<kCentre, false, Shape::lanes, Shape::packs, kBytes>(p, stream);
+    return LaunchLanes<kCentre, false, kBytes>(shape, p, site);
   };
   using Four = GroupShape<16, 4>;
   if constexpr (kCentre) {
@@ -116,18 +113,17 @@ bool PlanWholeOf(const NormForward<T>& a, const DeviceLimits& limits, NormWholeP
 }
 
 template <bool kCentre, bool kResidual, int kPacks, class T>
-cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p,
-                         const DeviceLimits& limits, cudaStream_t stream) {
+cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p, const LaunchSite& site) {
   constexpr auto kernel = &NormBlockKernel<T, kCentre, kResidual, kPacks>;
   const size_t shared = WarpExchange<NormPart<ComputeType<T>>>::Bytes(plan.blocks, plan.threads);
-  if (plan.blocks > 8) MaxClusterBlocks<kernel>(plan.threads, shared, limits);  // allows them
-  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, stream, p);
+  if (plan.blocks > 8) MaxClusterBlocks<kernel>(plan.threads, shared, site.limits);  // allows them
+  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads, shared, site.stream,
+                  p);
 }
 
 // rms_norm of rows as planned, if they are norms/forward_wide.cuh's.
 template <int kPacks, class T>
-cudaError_t LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const DeviceLimits& limits,
-                         cudaStream_t stream) {
+cudaError_t LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const LaunchSite& site) {
   using P = NormStagedPolicy;
   constexpr auto kernel = &NormStagedKernel<T, kPacks>;
   const auto bytes = [](int blocks, int threads) {
@@ -136,12 +132,12 @@ cudaError_t LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const Device
   };
   const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
   if (plan.packs != kPacks || plan.blocks == 1 || !p.plain ||
-      P::kBlocks * (most + kReservedSharedBytes) > limits.shared_per_multiprocessor) {
+      P::kBlocks * (most + kReservedSharedBytes) > site.limits.shared_per_multiprocessor) {
     return kNotServed;
   }
-  const cudaError_t error = AllowAllShared<kernel>(limits);
+  const cudaError_t error = AllowAllShared<kernel>(site.limits);
   if (error != cudaSuccess) return error;
-  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
+  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, site.limits);
   if (plan.threads > P::kSmallThreads && plan.blocks >= P::kManyBlocks &&
       2 * plan.blocks <= most_blocks) {
     plan.blocks *= 2;
@@ -150,13 +146,14 @@ cudaError_t LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const Device
   plan.threads = static_cast<int>(CeilDiv(p.packs, int64_t{32} * kPacks * plan.blocks) * 32);
   const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, plan.blocks), 8) * 8);  // of lines
   return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads,
-                  bytes(plan.blocks, plan.threads), stream, p, slice);
+                  bytes(plan.blocks, plan.threads), site.stream, p, slice);
 }
 
 // layer_norm of rows wider than a block's registers, if they can be cut into slices.
 template <class T>
-cudaError_t LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream) {
+cudaError_t LaunchSliced(const NormForward<T>& a, const LaunchSite& site) {
   using P = NormSlicedPolicy;
+  const DeviceLimits& limits = site.limits;
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   constexpr auto kernel = &NormSlicedKernel<T>;
   const auto bytes = [](int blocks, int threads) {
@@ -179,24 +176,24 @@ cudaError_t LaunchSliced(const NormForward<T>& a, const DeviceLimits& limits, cu
   const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, limits);
   if (!PlanNormSliced(packs, most_blocks, &plan)) return kNotServed;
   return LaunchAs({plan.blocks}, kernel, a.rows * plan.blocks, plan.threads,
-                  bytes(plan.blocks, plan.threads), stream, p, plan.slice);
+                  bytes(plan.blocks, plan.threads), site.stream, p, plan.slice);
 }
 
 template <bool kCentre, bool kResidual, class T>
 cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
-                        const DeviceLimits& limits, cudaStream_t stream) {
+                        const LaunchSite& site) {
   using P = NormWholePolicy;
   const NormWhole<T> p = WholeOf(a, kCentre);
   if (plan.lanes > 0) {
-    return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, stream);
+    return LaunchLanesFor<kCentre, kResidual>(plan.lanes * plan.packs, p, site);
   }
   constexpr int kEarly = P::kEarlyPacks, kMany = P::kBlockManyPacks, kMost = P::kMostPacks;
   const auto lone = [&](auto packs) {
     return Launch(NormRowKernel<T, kCentre, kResidual, decltype(packs)::value>, a.rows,
-                  plan.threads, 0, stream, p);
+                  plan.threads, 0, site.stream, p);
   };
   const auto blocks = [&](auto packs) {
-    return LaunchBlocks<kCentre, kResidual, decltype(packs)::value>(plan, p, limits, stream);
+    return LaunchBlocks<kCentre, kResidual, decltype(packs)::value>(plan, p, site);
   };
   if constexpr (kResidual) {
     if (plan.blocks == 1) return VisitNumber<kEarly, kMany>(plan.packs, lone);
@@ -209,8 +206,8 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
       return VisitNumber<kEarly, kMany>(plan.packs, lone);
     }
     if constexpr (!kCentre && sizeof(T) <= 4) {
-      cudaError_t error = LaunchStaged<kMost>(plan, p, limits, stream);
-      if (error == kNotServed) error = LaunchStaged<kMany>(plan, p, limits, stream);
+      cudaError_t error = LaunchStaged<kMost>(plan, p, site);
+      if (error == kNotServed) error = LaunchStaged<kMany>(plan, p, site);
       if (error != kNotServed) return error;
     }
     return VisitNumber<kEarly, kMost, kMany>(plan.packs, blocks);
@@ -218,8 +215,7 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
 }
 
 template <bool kCentre, class T>
-cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limits,
-                              cudaStream_t stream, void* workspace) {
+cudaError_t LaunchForwardRows(const NormForward<T>& a, const LaunchSite& site) {
   using C = ComputeType<T>;
   NormExtras<C> extras;
   extras.weight = a.weight, extras.bias = a.bias, extras.float_weight = a.float_weight;
@@ -228,34 +224,33 @@ cudaError_t LaunchForwardRows(const NormForward<T>& a, const DeviceLimits& limit
   extras.share = static_cast<C>(1.0 / static_cast<double>(a.cols));
   using Row = NormRow<kCentre, DirectLoad<T>, DirectStore<T>>;
   const Row row{{{a.x, a.x_stride}, {a.y, a.cols}, extras}};
-  return LaunchRows(row, a.rows, a.cols, limits, stream, workspace);
+  return LaunchRowsAs<false>(row, {site, a.rows, a.cols});
 }
 
 template <bool kCentre, class T>
-cudaError_t LaunchForward(NormForward<T> a, const DeviceLimits& limits, cudaStream_t stream,
-                          void* workspace) {
+cudaError_t LaunchForward(NormForward<T> a, const LaunchSite& site) {
   cudaError_t error = kNotServed;
-  if constexpr (kCentre) error = LaunchSliced(a, limits, stream);
+  if constexpr (kCentre) error = LaunchSliced(a, site);
   if (error != kNotServed) return error;
   NormWholePlan plan;
   if (!a.residual) {
-    if (PlanWholeOf<kCentre, false>(a, limits, &plan)) {
-      return LaunchWhole<kCentre, false>(plan, a, limits, stream);
+    if (PlanWholeOf<kCentre, false>(a, site.limits, &plan)) {
+      return LaunchWhole<kCentre, false>(plan, a, site);
     }
-    if constexpr (sizeof(T) == 2) error = LaunchHalfPacks<kCentre>(a, stream);
+    if constexpr (sizeof(T) == 2) error = LaunchHalfPacks<kCentre>(a, site);
     if (error != kNotServed) return error;
-    return LaunchForwardRows<kCentre>(a, limits, stream, workspace);
+    return LaunchForwardRows<kCentre>(a, site);
   }
-  if (PlanWholeOf<kCentre, true>(a, limits, &plan)) {
-    return LaunchWhole<kCentre, true>(plan, a, limits, stream);
+  if (PlanWholeOf<kCentre, true>(a, site.limits, &plan)) {
+    return LaunchWhole<kCentre, true>(plan, a, site);
   }
   // The sum first: the other rows of two inputs are not worth kernels of their own.
   T* const sum = a.sum ? a.sum : a.y;
-  error = LaunchAdd(a, sum, stream);
+  error = LaunchAdd(a, sum, site.stream);
   if (error != cudaSuccess) return error;
   a.x = sum, a.x_stride = a.cols;
   a.residual = nullptr, a.sum = nullptr;
-  return LaunchForward<kCentre>(a, limits, stream, workspace);
+  return LaunchForward<kCentre>(a, site);
 }
 
 }  // namespace oneflow_lite::cuda::internal

@@ -38,7 +38,7 @@ template <bool kCentre, class T>
 cudaError_t LaunchNorm(const NormForward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
                        void* workspace = nullptr) {
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
-  return internal::LaunchForward<kCentre>(a, limits, stream, workspace);
+  return internal::LaunchForward<kCentre>(a, LaunchSite{limits, stream, workspace});
 }
 
 // The norm of what `load` gives, to `store`, in the tiers of rows/row.cuh; extras' cols and share

@@ -132,29 +132,26 @@ auto NarrowOf(const A& a) {
 
 // kTogether rows per group of kLanes lanes.
 template <int kLanes, int kTogether = 1, class... Params, class... Args>
-cudaError_t LaunchRowGroups(void (*kernel)(Params...), int64_t rows, cudaStream_t stream,
-                            const Args&... args) {
-  constexpr int kThreads = RowPolicy::kGroupThreads;
-  return Launch(kernel, CeilDiv(rows, kThreads / kLanes * kTogether), kThreads, 0, stream, args...);
+cudaError_t LaunchRowGroups(void (*kernel)(Params...), const RowCall& call, const Args&... args) {
+  constexpr int kThreads = RowPolicy::kGroupThreads, kRows = kThreads / kLanes * kTogether;
+  return Launch(kernel, CeilDiv(call.rows, kRows), kThreads, 0, call.stream, args...);
 }
 template <int kLanes, int kColumns, int kTogether, class A>
-cudaError_t LaunchColumnsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  return LaunchRowGroups<kLanes, kTogether>(RowColumnsKernel<kLanes, kColumns, kTogether, A>, rows,
-                                            stream, a, rows, static_cast<int>(cols));
+cudaError_t LaunchColumnsOf(const A& a, const RowCall& call) {
+  return LaunchRowGroups<kLanes, kTogether>(RowColumnsKernel<kLanes, kColumns, kTogether, A>, call,
+                                            a, call.rows, static_cast<int>(call.cols));
 }
 // Precondition: cols <= kFewColumns; kMostColumns. By the measurements in
 // docs/lab/40-tuning-narrow-rows.md.
 template <class A>
-cudaError_t LaunchFewestColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  return LaunchColumnsOf < 8, 5,
-         Offers<A, RowOffers::kColumnConstants> ? 1 : 2 > (a, rows, cols, stream);
+cudaError_t LaunchFewestColumns(const A& a, const RowCall& call) {
+  return LaunchColumnsOf<8, 5, (Offers<A, RowOffers::kColumnConstants> ? 1 : 2)>(a, call);
 }
 template <class A>
-cudaError_t LaunchColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  constexpr bool kWeights = Offers<A, RowOffers::kColumnConstants>;
-  if (cols <= kFewColumns) return LaunchFewestColumns(a, rows, cols, stream);
-  if (cols <= 64) return LaunchColumnsOf<16, 4, 2>(a, rows, cols, stream);
-  return LaunchColumnsOf < 16, 8, kWeights ? 2 : 1 > (a, rows, cols, stream);
+cudaError_t LaunchColumns(const A& a, const RowCall& call) {
+  if (call.cols <= kFewColumns) return LaunchFewestColumns(a, call);
+  if (call.cols <= 64) return LaunchColumnsOf<16, 4, 2>(a, call);
+  return LaunchColumnsOf<16, 8, (Offers<A, RowOffers::kColumnConstants> ? 2 : 1)>(a, call);
 }
 
 // The row kernel of narrow rows that lie otherwise when read than when written: a row per group of
@@ -349,25 +346,25 @@ struct WordsPolicy {
 template <class A>
 inline constexpr int MostWordColumns = ServesWords<A> ? WordsPolicy<A>::kMost : 0;
 template <int kLanes, int kLeast, int kMost, class A>
-cudaError_t LaunchWordsOf(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchWordsOf(const A& a, const RowCall& call) {
   constexpr int N = WordsPolicy<A>::N;
-  return LaunchRowGroups<kLanes>(RowWordsKernel<kLanes, kLeast, kMost, A>, rows, stream, a, rows,
-                                 static_cast<int>(cols),
-                                 static_cast<int>(CeilDiv(cols + N - 1, kLanes * N)));
+  const auto words = static_cast<int>(CeilDiv(call.cols + N - 1, kLanes * N));
+  return LaunchRowGroups<kLanes>(RowWordsKernel<kLanes, kLeast, kMost, A>, call, a, call.rows,
+                                 static_cast<int>(call.cols), words);
 }
 // Precondition: cols <= WordsPolicy<A>::kMost.
 template <class A>
-cudaError_t LaunchWords(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchWords(const A& a, const RowCall& call) {
   using P = WordsPolicy<A>;
-  if (cols <= kFewColumns) return LaunchFewestColumns(a, rows, cols, stream);
+  if (call.cols <= kFewColumns) return LaunchFewestColumns(a, call);
   if constexpr (P::kLeast > kFewColumns) {
-    if (cols <= P::kLeast) return LaunchColumnsOf<16, 4, 2>(a, rows, cols, stream);
+    if (call.cols <= P::kLeast) return LaunchColumnsOf<16, 4, 2>(a, call);
   }
-  if (cols <= P::kNarrow) {
-    return LaunchWordsOf<P::kNarrowLanes, P::kLeastWords, P::kNarrowWords>(a, rows, cols, stream);
+  if (call.cols <= P::kNarrow) {
+    return LaunchWordsOf<P::kNarrowLanes, P::kLeastWords, P::kNarrowWords>(a, call);
   }
   constexpr int kLeastWide = (P::kNarrow + P::N - 1) / (P::kWideLanes * P::N) + 1;
-  return LaunchWordsOf<P::kWideLanes, kLeastWide, P::kWideWords>(a, rows, cols, stream);
+  return LaunchWordsOf<P::kWideLanes, kLeastWide, P::kWideWords>(a, call);
 }
 
 }  // namespace internal

@@ -23,13 +23,13 @@ inline constexpr bool KeepsMore = !std::is_same_v<KeptOf<A>, A>;
 // Doubles have more to compute, and exponentials that are kept cost rows by the ten thousand up to
 // 1 % and save others up to 10 %. By the measurements in docs/lab/40-tuning-narrow-rows.md.
 template <int kLanes, int kPacks, class A>
-cudaError_t LaunchWholeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchWholeGroups(const A& a, const RowCall& call) {
   constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
   constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
   using K = std::conditional_t<kKeep, KeptOf<A>, A>;
   const auto launch = [&](const K& algorithm) {
-    return LaunchRowGroups<kLanes, kRows>(RowWholeKernel<kLanes, kPacks, K, kRows>, rows, stream,
-                                          algorithm, rows, static_cast<int>(cols / A::kPack));
+    return LaunchRowGroups<kLanes, kRows>(RowWholeKernel<kLanes, kPacks, K, kRows>, call, algorithm,
+                                          call.rows, static_cast<int>(call.cols / A::kPack));
   };
   if constexpr (kKeep) {
     return launch(Kept(a));
@@ -75,11 +75,16 @@ inline constexpr int MostGroupPacks = (kAligned && HasWholeBlocks<A> && A::kPack
                                           ? RowPolicy::kGroupPacks / 2
                                           : GroupPacks<A, kAligned>;
 
-// A row per group of lanes, in packs of N elements.
+// A row per group of lanes.
+template <int kLanes, int kPacks, bool kAligned = true, class A>
+cudaError_t LaunchGroupsOf(const A& a, const RowCall& call) {
+  return LaunchRowGroups<kLanes>(RowGroupKernel<kLanes, kPacks, A, kAligned>, call, a, call.rows,
+                                 call.cols);
+}
+// The same in packs of N elements.
 template <int kLanes, int kPacks, int N, class A>
-cudaError_t LaunchSmallPacks(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  return LaunchRowGroups<kLanes>(RowGroupKernel<kLanes, kPacks, SmallPacks<A, N>, true>, rows,
-                                 stream, SmallPacks<A, N>(a), rows, cols);
+cudaError_t LaunchSmallPacks(const A& a, const RowCall& call) {
+  return LaunchGroupsOf<kLanes, kPacks>(SmallPacks<A, N>(a), call);
 }
 // Rows of so few columns that are read as they are written have kernels for pairs and fours of
 // elements, or for single columns. Whole packs serve gradients of float32 as well, and doubles,
@@ -95,41 +100,40 @@ struct FewColumns {
 };
 // Precondition: cols <= FewColumns<A>::kMost.
 template <class A>
-cudaError_t LaunchFewColumns(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchFewColumns(const A& a, const RowCall& call) {
   using Few = FewColumns<A>;
-  if (cols <= Few::kByFour) return LaunchSmallPacks<4, 3, 2>(NarrowOf(a), rows, cols, stream);
+  if (call.cols <= Few::kByFour) return LaunchSmallPacks<4, 3, 2>(NarrowOf(a), call);
   if constexpr (Few::kPair) {
-    return LaunchSmallPacks<8, 2, 4>(a, rows, cols, stream);
+    return LaunchSmallPacks<8, 2, 4>(a, call);
   } else {
     if constexpr (Few::kShort) {
-      if (cols > 32) return LaunchSmallPacks<8, 3, 2>(NarrowOf(a), rows, cols, stream);
+      if (call.cols > 32) return LaunchSmallPacks<8, 3, 2>(NarrowOf(a), call);
     }
-    return LaunchFewestColumns(NarrowOf(a), rows, cols, stream);
+    return LaunchFewestColumns(NarrowOf(a), call);
   }
 }
 
 // Whole rows of the plan's shape, but for two kinds: doubles of 33 to 64 columns are faster in
 // fewer lanes, and 16-bit softmax of 65 to 96 packs with one pack less.
 template <int kLanes, int kPacks, class A>
-cudaError_t LaunchWholeShape(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchWholeShape(const A& a, const RowCall& call) {
   constexpr bool kLong = kLanes == 32 && kPacks == 4 && sizeof(typename A::Element) == 2;
   if constexpr (sizeof(typename A::C) == 8 && A::kInputs == 1 && kLanes == 16 && kPacks == 2) {
-    return LaunchWholeGroups<8, 4>(a, rows, cols, stream);
+    return LaunchWholeGroups<8, 4>(a, call);
   } else {
     if constexpr (kLong && (HasPairBlocks<A>() || KeepsMore<A>)) {
-      if (cols <= 3 * kWarp * A::kPack) return LaunchWholeGroups<32, 3>(a, rows, cols, stream);
+      if (call.cols <= 3 * kWarp * A::kPack) return LaunchWholeGroups<32, 3>(a, call);
     }
-    return LaunchWholeGroups<kLanes, kPacks>(a, rows, cols, stream);
+    return LaunchWholeGroups<kLanes, kPacks>(a, call);
   }
 }
 
 // A row per group of lanes, by the plan; not whole and at most FewColumns<A>::kMost columns: above.
 template <bool kAligned, class A>
-cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
-                         cudaStream_t stream) {
+cudaError_t LaunchGroups(const RowPlan& plan, const A& a, const RowCall& call) {
   if constexpr (kAligned && FewColumns<A>::kServed) {
-    if (cols <= FewColumns<A>::kMost && !a.IsWhole(cols)) {
-      return LaunchFewColumns(a, rows, cols, stream);
+    if (call.cols <= FewColumns<A>::kMost && !a.IsWhole(call.cols)) {
+      return LaunchFewColumns(a, call);
     }
   }
   return VisitGroupShape(plan, [&](auto shape) {
@@ -138,24 +142,17 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
     constexpr int kPacks = Shape::packs < kMost ? Shape::packs : kMost;
     if constexpr (Offers<A, RowOffers::kWhole>) {
       if constexpr (Shape::packs < 8 || MostWholePacks<A> == 8) {
-        if (a.IsWhole(cols)) {
-          return LaunchWholeShape<Shape::lanes, Shape::packs>(a, rows, cols, stream);
-        }
+        if (a.IsWhole(call.cols)) return LaunchWholeShape<Shape::lanes, Shape::packs>(a, call);
       }
     }
-    const auto launch = [&](const auto& algorithm) {
-      return LaunchRowGroups<Shape::lanes>(
-          RowGroupKernel<Shape::lanes, kPacks, std::decay_t<decltype(algorithm)>, kAligned>, rows,
-          stream, algorithm, rows, cols);
-    };
     constexpr bool kHeld = sizeof(typename A::Element) == sizeof(typename A::C);
     constexpr int kMostFew = kAligned ? FewColumns<A>::kMost : 0;
     if constexpr (Shape::lanes * Shape::packs < kMostFew / A::kPack) {
-      return LaunchFewColumns(a, rows, cols, stream);  // all rows of this shape have gone there
+      return LaunchFewColumns(a, call);  // all rows of this shape have gone there
     } else if constexpr (kAligned && (kHeld || kPacks <= 4)) {
-      return launch(NarrowOf(a));
+      return LaunchGroupsOf<Shape::lanes, kPacks, kAligned>(NarrowOf(a), call);
     } else {
-      return launch(a);
+      return LaunchGroupsOf<Shape::lanes, kPacks, kAligned>(a, call);
     }
   });
 }
@@ -163,19 +160,19 @@ cudaError_t LaunchGroups(const RowPlan& plan, const A& a, int64_t rows, int64_t 
 // Narrow rows that lie alike, of an algorithm that has another one for registers because its
 // weights do not: of few rows that one is faster (docs/lab/61-which-tiers-earn-their-lines.md).
 template <class A>
-bool IsAlikeGroup(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits) {
+bool IsAlikeGroup(const A& a, const RowCall& call) {
   const int64_t least = sizeof(typename A::Output) == 2 ? kMostColumns / 2 : kMostColumns;
-  const bool few = rows <= int64_t{32} * limits.multiprocessors && cols >= least + least / 8;
-  return !few && cols > least && cols / A::kPack <= 64 && a.LiesAlike();
+  const bool few = call.rows <= int64_t{32} * call.limits.multiprocessors;
+  return (!few || call.cols < least + least / 8) && call.cols > least &&
+         call.cols / A::kPack <= 64 && a.LiesAlike();
 }
 template <class A>
-cudaError_t LaunchAlikeGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  using Two = GroupShape<16, 2>;
-  return VisitShapes<GroupShape<8, 2>, Two, GroupShape<16, 4>>(cols / A::kPack, [&](auto shape) {
-    using Shape = decltype(shape);
-    return LaunchRowGroups<Shape::lanes>(RowGroupKernel<Shape::lanes, Shape::packs, A, true>, rows,
-                                         stream, a, rows, cols);
-  });
+cudaError_t LaunchAlikeGroups(const A& a, const RowCall& call) {
+  const auto launch = [&](auto shape) {
+    return LaunchGroupsOf<decltype(shape)::lanes, decltype(shape)::packs>(a, call);
+  };
+  return VisitShapes<GroupShape<8, 2>, GroupShape<16, 2>, GroupShape<16, 4>>(call.cols / A::kPack,
+                                                                             launch);
 }
 
 }  // namespace oneflow_lite::cuda::internal

@@ -164,10 +164,10 @@ R VisitWhole(WholeKernel kernel, const A& a, R none, const F& f) {
 
 // Rows of whole packs, and gradients that lie alike, if one of the kernels for them serves these.
 template <class A>
-cudaError_t LaunchWholeBlocks(const A& a, bool whole, int64_t rows, int64_t cols,
-                              const DeviceLimits& limits, cudaStream_t stream) {
+cudaError_t LaunchWholeBlocks(const A& a, bool whole, const RowCall& call) {
   using ParkedShape = Parked<A::kPack>;
-  const int64_t packs = cols / A::kPack;
+  const DeviceLimits& limits = call.limits;
+  const int64_t rows = call.rows, packs = call.cols / A::kPack;
   const bool clusters = limits.clusters && packs > 2 * RowPolicy::kFewPacks;
   int parked_blocks = 1;
   if constexpr (HasParkedBlocks<A>) {
@@ -197,12 +197,12 @@ cudaError_t LaunchWholeBlocks(const A& a, bool whole, int64_t rows, int64_t cols
   const int64_t blocks = plan.blocks_per_row;
   if (plan.kernel == WholeKernel::kNone || rows > kMaxBlocks / blocks) return kNotServed;
   const auto launch = [&](auto kernel, const auto& k, int64_t length, int64_t shared) {
-    return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, shared, stream, k,
-                    static_cast<int>(length), static_cast<int>(CeilDiv(packs, blocks)));
+    return LaunchAs({plan.blocks_per_row}, kernel, rows * blocks, plan.threads, shared, call.stream,
+                    k, static_cast<int>(length), static_cast<int>(CeilDiv(packs, blocks)));
   };
   if constexpr (HasParkedBlocks<A>) {
     if (plan.kernel == WholeKernel::kParked) {
-      return launch(RowParkedKernel<A, ParkedShape>, a, cols,
+      return launch(RowParkedKernel<A, ParkedShape>, a, call.cols,
                     ParkedScratch<A, ParkedShape> + ParkedBytes(A::kPack, packs, blocks));
     }
   }

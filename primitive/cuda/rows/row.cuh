@@ -91,8 +91,10 @@ inline constexpr bool kClustersInRegisters =
 
 // kAligned: whether every row is known to be read as it lies.
 template <bool kAligned, class A>
-cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, RowTraits* traits) {
+cudaError_t TraitsOf(const RowCall& call, RowTraits* traits) {
   using P = RowPolicy;
+  const DeviceLimits& limits = call.limits;
+  const int64_t packs = call.cols / A::kPack;
   using Registers = std::conditional_t<kShifted<kAligned, A>, ShiftedBlockShape<true, A>,
                                        BlockShape<A, kAligned>>;
   traits->pack = A::kPack;
@@ -103,14 +105,14 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
   traits->block_packs = Registers::kPacks;
   traits->block_threads = Registers::kThreads;
   traits->shared_threads = StreamedBounds<A>::kSharedThreads;
-  traits->has_workspace = workspace != nullptr;
+  traits->has_workspace = call.workspace != nullptr;
   traits->is_double = sizeof(typename A::C) == 8;
   traits->shifted = kShifted<kAligned, A>;
-  if (kShifted<kAligned, A> && cols / A::kPack <= kShiftedNarrowPacks) {
+  if (kShifted<kAligned, A> && packs <= kShiftedNarrowPacks) {
     traits->block_packs = ShiftedBlockShape<false, A>::kPacks;
     traits->block_threads = ShiftedBlockShape<false, A>::kThreads;
   }
-  if (!limits.clusters || cols <= 32 * traits->group_packs * A::kPack) return cudaSuccess;
+  if (!limits.clusters || call.cols <= 32 * traits->group_packs * A::kPack) return cudaSuccess;
   // First of all: the driver places no block with more shared memory than the kernel may use.
   const cudaError_t error = AllowAllShared<RowClusterKernel<A>>(limits);
   if (error != cudaSuccess) return error;
@@ -128,7 +130,7 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
     };
     const int64_t most = take(ShiftedShape<Shifted, true>{});
     if constexpr (kHasWidest<Shifted>) {
-      if (most < cols / A::kPack) take(WidestShape<Shifted>{});
+      if (most < packs) take(WidestShape<Shifted>{});
     }
   } else if constexpr (kClustersInRegisters<kAligned, A>) {
     traits->register_cluster =
@@ -138,13 +140,11 @@ cudaError_t TraitsOf(int64_t cols, const DeviceLimits& limits, void* workspace, 
 }
 
 template <bool kAligned, class A>
-cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
-                         cudaStream_t stream) {
+cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, const RowCall& call) {
   using Shape = BlockShape<A, kAligned>;
-  const LaunchKind cluster{plan.blocks_per_row};
   const auto launch = [&](auto kernel) {
-    return LaunchAs(cluster, kernel, rows * plan.blocks_per_row, plan.threads, 0, stream, a, rows,
-                    cols);
+    return LaunchAs({plan.blocks_per_row}, kernel, call.rows * plan.blocks_per_row, plan.threads, 0,
+                    call.stream, a, call.rows, call.cols);
   };
   const bool clustered = plan.blocks_per_row > 1;
   if constexpr (Shape::kPacks > 4) {
@@ -165,60 +165,60 @@ cudaError_t LaunchBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t 
   return launch(RowBlockKernel<false, A, Shape>);
 }
 
+// Rows that are read twice, each by one block.
+template <class A>
+cudaError_t LaunchWide(const A& a, const RowCall& call) {
+  return Launch(RowStreamedKernel<false, A>, call.rows, RowPolicy::kWideThreads, kRowScratchBytes,
+                call.stream, a, call.rows, call.cols);
+}
+
 template <bool kAligned, class A>
-cudaError_t LaunchRowsAs(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                         cudaStream_t stream, void* workspace) {
+cudaError_t LaunchRowsAs(const A& a, const RowCall& call) {
   if constexpr (kAligned && (HasWholeBlocks<A> || HasDoubleBlocks<A> || HasParkedBlocks<A>)) {
-    const bool whole = a.IsWhole(cols);
-    if (cols > kWarp * MostWholePacks<A> * A::kPack && (whole || HasParkedBlocks<A>)) {
-      const auto launched = LaunchWholeBlocks(a, whole, rows, cols, limits, stream);
+    const bool whole = a.IsWhole(call.cols);
+    if (call.cols > kWarp * MostWholePacks<A> * A::kPack && (whole || HasParkedBlocks<A>)) {
+      const auto launched = LaunchWholeBlocks(a, whole, call);
       if (launched != kNotServed) return launched;
     }
   }
   RowTraits traits;
-  const cudaError_t error = TraitsOf<kAligned, A>(cols, limits, workspace, &traits);
+  const cudaError_t error = TraitsOf<kAligned, A>(call, &traits);
   if (error != cudaSuccess) return error;
-  const RowPlan plan = ChooseRowPlan(rows, cols, traits, limits);
+  const RowPlan plan = ChooseRowPlan(call.rows, call.cols, traits, call.limits);
+  const int64_t blocks = call.rows * plan.blocks_per_row;
   switch (plan.tier) {
     case RowTier::kGroup:
       if constexpr (Offers<A, RowOffers::kOnlyWide>) {
         break;
       } else if constexpr (kShifted<kAligned, A>) {
         if constexpr (Offers<A, RowOffers::kInRegisters>) {
-          if (IsAlikeGroup(a, rows, cols, limits)) return LaunchAlikeGroups(a, rows, cols, stream);
+          if (IsAlikeGroup(a, call)) return LaunchAlikeGroups(a, call);
         }
-        return LaunchShiftedGroups(RegistersOf<false>(a), rows, cols, stream);
+        return LaunchShiftedGroups(RegistersOf<false>(a), call);
       } else {
-        return LaunchGroups<kAligned>(plan, a, rows, cols, stream);
+        return LaunchGroups<kAligned>(plan, a, call);
       }
     case RowTier::kBlock:
       if constexpr (kShifted<kAligned, A>) {
-        return LaunchShiftedBlocks(plan, a, rows, cols, stream);
+        return LaunchShiftedBlocks(plan, a, call);
       } else {
-        return LaunchBlocks<kAligned>(plan, a, rows, cols, stream);
+        return LaunchBlocks<kAligned>(plan, a, call);
       }
-    case RowTier::kShared: {
+    case RowTier::kShared:
       if (plan.blocks_per_row > 1) {
-        return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, rows * plan.blocks_per_row,
-                        plan.threads, plan.shared, stream, a, rows, cols, plan.kept);
+        return LaunchAs({plan.blocks_per_row}, RowClusterKernel<A>, blocks, plan.threads,
+                        plan.shared, call.stream, a, call.rows, call.cols, plan.kept);
       }
-      const cudaError_t error = AllowAllShared<RowStreamedKernel<true, A>>(limits);
-      if (error != cudaSuccess) return error;
-      return Launch(RowStreamedKernel<true, A>, rows, plan.threads, plan.shared, stream, a, rows,
-                    cols);
-    }
-    case RowTier::kGrid: {
-      const cudaError_t error = AllowAllShared<RowGridKernel<A>>(limits);
-      if (error != cudaSuccess) return error;
-      return LaunchAs({1, true}, RowGridKernel<A>, rows * plan.blocks_per_row, plan.threads,
-                      plan.shared, stream, a, cols, plan.blocks_per_row, plan.kept,
-                      static_cast<typename A::Statistics*>(workspace));
-    }
+      return LaunchLarge<RowStreamedKernel<true, A>>({}, blocks, plan.threads, plan.shared, call, a,
+                                                     call.rows, call.cols);
+    case RowTier::kGrid:
+      return LaunchLarge<RowGridKernel<A>>({1, true}, blocks, plan.threads, plan.shared, call, a,
+                                           call.cols, plan.blocks_per_row, plan.kept,
+                                           static_cast<typename A::Statistics*>(call.workspace));
     case RowTier::kWide:
       break;
   }
-  return Launch(RowStreamedKernel<false, A>, rows, plan.threads, plan.shared, stream, a, rows,
-                cols);
+  return LaunchWide(a, call);
 }
 
 }  // namespace internal
@@ -228,15 +228,14 @@ template <class A>
 cudaError_t LaunchRows(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
                        cudaStream_t stream, void* workspace = nullptr) {
   if (rows <= 0 || cols <= 0) return cudaSuccess;
+  const RowCall call{{limits, stream, workspace}, rows, cols};
   // Rows that are known to be aligned have kernels of their own. Where the output has elements of
   // another size, no row is.
   constexpr bool kMayLieAlike = sizeof(typename A::Element) == sizeof(typename A::Output);
   if constexpr (Offers<A, RowOffers::kAlignedEverywhere> && kMayLieAlike) {
-    if (a.IsAlignedEverywhere()) {
-      return internal::LaunchRowsAs<true>(a, rows, cols, limits, stream, workspace);
-    }
+    if (a.IsAlignedEverywhere()) return internal::LaunchRowsAs<true>(a, call);
   }
-  return internal::LaunchRowsAs<false>(a, rows, cols, limits, stream, workspace);
+  return internal::LaunchRowsAs<false>(a, call);
 }
 
 }  // namespace oneflow_lite::cuda

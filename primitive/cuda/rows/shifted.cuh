@@ -201,39 +201,38 @@ using ShiftedBlockShape = ShiftedShape<InRegistersOf<kWide, A>, false>;
 
 // A row per warp.
 template <int kPacks, class A>
-cudaError_t LaunchShiftedWarps(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
-  return LaunchRowGroups<kWarp>(RowShiftedWarpKernel<kPacks, A>, rows, stream, a, rows,
-                                static_cast<int>(cols),
-                                static_cast<int>(CeilDiv(cols / A::kPack, kWarp)));
+cudaError_t LaunchShiftedWarps(const A& a, const RowCall& call) {
+  const auto each = static_cast<int>(CeilDiv(call.cols / A::kPack, kWarp));
+  return LaunchRowGroups<kWarp>(RowShiftedWarpKernel<kPacks, A>, call, a, call.rows,
+                                static_cast<int>(call.cols), each);
 }
 template <class A>
-cudaError_t LaunchShiftedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchShiftedGroups(const A& a, const RowCall& call) {
   using Narrow = decltype(NarrowOf(a));
   constexpr int kMostWords = MostWordColumns<Narrow>;
   if constexpr (kMostWords > 0) {
-    if (cols <= kMostWords) return LaunchWords(NarrowOf(a), rows, cols, stream);
+    if (call.cols <= kMostWords) return LaunchWords(NarrowOf(a), call);
   } else {
-    if (cols <= kMostColumns) return LaunchColumns(NarrowOf(a), rows, cols, stream);
+    if (call.cols <= kMostColumns) return LaunchColumns(NarrowOf(a), call);
   }
-  const int64_t packs = cols / A::kPack;
+  const int64_t packs = call.cols / A::kPack;
   if constexpr (Offers<A, RowOffers::kWhole>) {
     // softmax keeps its exponentials: 300 columns of half 0.83 of a copy, 0.74.
     if constexpr (kMostWords < 2 * kWarp * A::kPack) {
-      if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(NarrowOf(a), rows, cols, stream);
+      if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(NarrowOf(a), call);
     }
-    return LaunchShiftedWarps<4>(NarrowOf(a), rows, cols, stream);
+    return LaunchShiftedWarps<4>(NarrowOf(a), call);
   } else {
-    if (packs <= kWarp) return LaunchShiftedWarps<1>(a, rows, cols, stream);
-    if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(a, rows, cols, stream);
-    return LaunchShiftedWarps<4>(a, rows, cols, stream);
+    if (packs <= kWarp) return LaunchShiftedWarps<1>(a, call);
+    if (packs <= 2 * kWarp) return LaunchShiftedWarps<2>(a, call);
+    return LaunchShiftedWarps<4>(a, call);
   }
 }
 template <class A>
-cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, int64_t rows, int64_t cols,
-                                cudaStream_t stream) {
+cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, const RowCall& call) {
   const auto launch = [&](auto kernel, const auto& held) {
-    return LaunchAs({plan.blocks_per_row}, kernel, rows * plan.blocks_per_row, plan.threads, 0,
-                    stream, held, static_cast<int>(cols), plan.packs);
+    return LaunchAs({plan.blocks_per_row}, kernel, call.rows * plan.blocks_per_row, plan.threads, 0,
+                    call.stream, held, static_cast<int>(call.cols), plan.packs);
   };
   if (plan.blocks_per_row > 1) {
     using Held = InRegistersOf<true, A>;
@@ -244,7 +243,7 @@ cudaError_t LaunchShiftedBlocks(const RowPlan& plan, const A& a, int64_t rows, i
     }
     return launch(RowShiftedBlockKernel<true, Held>, RegistersOf<true>(a));
   }
-  if (Offers<A, RowOffers::kInRegisters> && cols / A::kPack <= kShiftedNarrowPacks) {
+  if (Offers<A, RowOffers::kInRegisters> && call.cols / A::kPack <= kShiftedNarrowPacks) {
     return launch(RowShiftedBlockKernel<false, InRegistersOf<false, A>>, RegistersOf<false>(a));
   }
   return launch(RowShiftedBlockKernel<false, InRegistersOf<true, A>>, RegistersOf<true>(a));

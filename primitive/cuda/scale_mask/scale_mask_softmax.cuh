@@ -96,68 +96,63 @@ bool IsWhole(const MaskedRows<T, Index>& rows, int64_t cols) {
 // Rows of whole aligned packs are most rows of attention; not served are those wider than a block's
 // registers.
 template <class A>
-cudaError_t LaunchWholeMasked(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchWholeMasked(const A& a, const RowCall& call) {
   using Shape = MaskedBlock<typename A::C>;
-  const int packs = static_cast<int>(cols / A::kPack);
-  if (packs > Shape::kMostPacks || rows > kMaxBlocks) return kNotServed;
+  const int packs = static_cast<int>(call.cols / A::kPack);
+  if (packs > Shape::kMostPacks || call.rows > kMaxBlocks) return kNotServed;
   if (packs > ScaleMaskPolicy::kGroupPacks) {
     const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
-    return Launch(RowWholeBlockKernel<A, Shape>, rows, threads, 0, stream, a, packs, packs);
+    return Launch(RowWholeBlockKernel<A, Shape>, call.rows, threads, 0, call.stream, a, packs,
+                  packs);
   }
   return VisitGroupShape(GroupPlan(packs), [&](auto shape) {
     constexpr int kLanes = decltype(shape)::lanes;
     constexpr int kPacks = decltype(shape)::packs < 4 ? decltype(shape)::packs : 4;
-    return LaunchRowGroups<kLanes>(RowWholeKernel<kLanes, kPacks, A>, rows, stream, a, rows, packs);
+    return LaunchRowGroups<kLanes>(RowWholeKernel<kLanes, kPacks, A>, call, a, call.rows, packs);
   });
 }
 
 // Rows of at most ScaleMaskPolicy's columns.
 template <class T>
-cudaError_t LaunchColumnByColumn(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
-                                 cudaStream_t stream) {
+cudaError_t LaunchColumnByColumn(const MaskedRows<T, uint32_t>& every, const RowCall& call) {
   const auto launch = [&](auto shape) {
     using Shape = decltype(shape);
-    return LaunchRowGroups<Shape::lanes>(MaskedColumnsKernel<Shape::lanes, Shape::packs, T>, rows,
-                                         stream, every, rows, static_cast<int>(cols));
+    return LaunchRowGroups<Shape::lanes>(MaskedColumnsKernel<Shape::lanes, Shape::packs, T>, call,
+                                         every, call.rows, static_cast<int>(call.cols));
   };
   using Least = GroupShape<8, 7>;
   using Small = GroupShape<16, 6>;
   using Medium = GroupShape<16, 9>;
   if constexpr (sizeof(T) == 2) {
-    return VisitShapes<Least, Small, Medium>(cols, launch);
+    return VisitShapes<Least, Small, Medium>(call.cols, launch);
   } else {
     return VisitShapes<Least, Small, Medium, GroupShape<32, 7>, GroupShape<32, 13>,
-                       GroupShape<32, 20>, GroupShape<32, 34>>(cols, launch);
+                       GroupShape<32, 20>, GroupShape<32, 34>>(call.cols, launch);
   }
 }
 // Rows of at most ScaleMaskPolicy::kFormedPacks, a row per group of lanes.
 template <class A>
-cudaError_t LaunchFormedGroups(const A& a, int64_t rows, int64_t cols, cudaStream_t stream) {
+cudaError_t LaunchFormedGroups(const A& a, const RowCall& call) {
   return VisitShapes<GroupShape<16, 2>, GroupShape<16, 4>, GroupShape<32, 3>, GroupShape<32, 5>,
-                     GroupShape<32, 8>>(cols / A::kPack, [&](auto shape) {
-    using Shape = decltype(shape);
-    return LaunchRowGroups<Shape::lanes>(RowGroupKernel<Shape::lanes, Shape::packs, A>, rows,
-                                         stream, a, rows, cols);
+                     GroupShape<32, 8>>(call.cols / A::kPack, [&](auto shape) {
+    return LaunchGroupsOf<decltype(shape)::lanes, decltype(shape)::packs, false>(a, call);
   });
 }
 template <class A>
-cudaError_t LaunchFormedBlocks(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
-                               cudaStream_t stream) {
+cudaError_t LaunchFormedBlocks(const A& a, const RowCall& call) {
   using Shape = FormedBlock<typename A::C, A::kPack>;
-  const int64_t packs = cols / A::kPack;
-  if (packs <= Shape::kMostPacks) {
+  const int64_t packs = call.cols / A::kPack, blocks = CeilDiv(packs, Shape::kMostPacks);
+  const auto launch = [&](auto kernel, int threads) {
+    return LaunchAs({static_cast<int>(blocks)}, kernel, call.rows * blocks, threads, 0, call.stream,
+                    a, call.rows, call.cols);
+  };
+  if (blocks == 1) {
     const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
-    return Launch(RowBlockKernel<false, A, Shape>, rows, threads < kWarp ? kWarp : threads, 0,
-                  stream, a, rows, cols);
+    return launch(RowBlockKernel<false, A, Shape>, threads);
   }
-  const int most = MaxClusterBlocks<RowBlockKernel<true, A, Shape>>(Shape::kThreads, 0, limits);
-  const int64_t blocks = CeilDiv(packs, Shape::kMostPacks);
-  if (blocks <= most && most > 1) {
-    return LaunchAs({static_cast<int>(blocks)}, RowBlockKernel<true, A, Shape>, rows * blocks,
-                    Shape::kThreads, 0, stream, a, rows, cols);
-  }
-  return Launch(RowStreamedKernel<false, A>, rows, RowPolicy::kWideThreads, kRowScratchBytes,
-                stream, a, rows, cols);
+  constexpr auto cluster = RowBlockKernel<true, A, Shape>;
+  const int most = MaxClusterBlocks<cluster>(Shape::kThreads, 0, call.limits);
+  return blocks <= most ? launch(cluster, Shape::kThreads) : LaunchWide(a, call);
 }
 
 template <class T>
@@ -169,28 +164,26 @@ ScaleMaskRow<T, KeptScores<T>> KeptRows(const MaskedRows<T, uint32_t>& rows) {
 
 // Rows and masks that lie anyhow, or are wide. may_keep: whether KeptScores serve.
 template <class T>
-cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, int64_t rows, int64_t cols,
-                            bool may_keep, const DeviceLimits& limits, cudaStream_t stream,
-                            void* workspace) {
+cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, bool may_keep,
+                            const RowCall& call) {
   using P = ScaleMaskPolicy;
   using Formed = FormedMaskRow<T, uint32_t, false>;
   constexpr bool kShort = sizeof(T) == 2;
-  const int64_t packs = cols / kPackSize<T>;
-  if (cols <= (kShort ? P::kShortColumns : P::kColumns)) {
-    return LaunchColumnByColumn(every, rows, cols, stream);
+  const int64_t packs = call.cols / kPackSize<T>;
+  if (call.cols <= (kShort ? P::kShortColumns : P::kColumns)) {
+    return LaunchColumnByColumn(every, call);
   }
   const bool keep = every.type == MaskType::kNone
                         ? packs > P::kPlainPacks
-                        : packs > P::kFormedPacks && (kShort || IsWhole(every, cols));
-  if (may_keep && keep) return LaunchRows(KeptRows(every), rows, cols, limits, stream, workspace);
+                        : packs > P::kFormedPacks && (kShort || IsWhole(every, call.cols));
+  if (may_keep && keep) return LaunchRowsAs<false>(KeptRows(every), call);
   if constexpr (kShort) {
-    if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, rows, cols, stream);
+    if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, call);
     if (every.type == MaskType::kOwn && packs > P::kAddedPacks) {
-      return LaunchRows(ScaleMaskRow<T, AddedScores<T>>{{every}}, rows, cols, limits, stream,
-                        workspace);
+      return LaunchRowsAs<false>(ScaleMaskRow<T, AddedScores<T>>{{every}}, call);
     }
   }
-  return LaunchFormedBlocks(Formed{every}, rows, cols, limits, stream);
+  return LaunchFormedBlocks(Formed{every}, call);
 }
 
 }  // namespace internal
@@ -210,21 +203,21 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
                                    void* workspace = nullptr) {
   using namespace internal;
   if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
+  const RowCall call{{limits, stream, workspace}, p.rows, p.cols};
   if (p.rows >= int64_t{1} << 31 || p.cols >= int64_t{1} << 31) {
     using A = FormedMaskRow<T, uint64_t, false>;
-    return Launch(RowStreamedKernel<false, A>, p.rows, RowPolicy::kWideThreads, kRowScratchBytes,
-                  stream, A{MakeMaskedRows<T, uint64_t>(p, x, mask, y)}, p.rows, p.cols);
+    return LaunchWide(A{MakeMaskedRows<T, uint64_t>(p, x, mask, y)}, call);
   }
   const auto rows = MakeMaskedRows<T, uint32_t>(p, x, mask, y);
   const bool is_scale = p.scale > 0 && p.scale < 1e30;  // times log2(e) and x still finite
   const bool may_keep = is_scale && (rows.type == MaskType::kNone || rows.type == MaskType::kBool);
   if (IsWhole(rows, p.cols)) {
     const FormedMaskRow<T, uint32_t, true> formed{rows};
-    const cudaError_t error = may_keep ? LaunchWholeMasked(KeptRows(rows), p.rows, p.cols, stream)
-                                       : LaunchWholeMasked(formed, p.rows, p.cols, stream);
+    const cudaError_t error =
+        may_keep ? LaunchWholeMasked(KeptRows(rows), call) : LaunchWholeMasked(formed, call);
     if (error != kNotServed) return error;
   }
-  return LaunchAnyMasked(rows, p.rows, p.cols, may_keep, limits, stream, workspace);
+  return LaunchAnyMasked(rows, may_keep, call);
 }
 
 // dx = scale y (dy - sum(y dy)); the mask has played its part in y. dx may be dy. Slower where y,
@@ -237,16 +230,12 @@ cudaError_t LaunchScaleMaskSoftmaxBackward(const ScaleMaskProblem& p, const T* y
                                     static_cast<ComputeType<T>>(p.scale),
                                     MakeCausalRows<uint64_t>(p.queries, p.cols, p.causal));
   if (p.rows <= 0 || p.cols <= 0) return cudaSuccess;
-  if (row.IsAlignedEverywhere()) {
-    return internal::LaunchRowsAs<true>(row, p.rows, p.cols, limits, stream, workspace);
+  const RowCall call{{limits, stream, workspace}, p.rows, p.cols};
+  if (row.IsAlignedEverywhere()) return internal::LaunchRowsAs<true>(row, call);
+  if (p.cols / kPackSize<T> <= 4 * kWarp) {
+    return internal::LaunchGroupsOf<kWarp, 4, false>(row, call);
   }
-  using A = ScaleMaskBackwardRow<T>;
-  if (p.cols / A::kPack <= 4 * kWarp) {
-    return internal::LaunchRowGroups<kWarp>(RowGroupKernel<kWarp, 4, A>, p.rows, stream, row,
-                                            p.rows, p.cols);
-  }
-  return Launch(RowStreamedKernel<false, A>, p.rows, RowPolicy::kWideThreads, kRowScratchBytes,
-                stream, row, p.rows, p.cols);
+  return internal::LaunchWide(row, call);
 }
 
 }  // namespace oneflow_lite::cuda

@@ -41,35 +41,39 @@ cudaError_t MostAxisBlocks(const DeviceLimits& limits, int* blocks) {
   return error;
 }
 
+// The launch of work along the axis of outer x axis x inner.
+struct AxisCall : LaunchSite {
+  int64_t outer, axis, inner;
+};
+
 template <class A>
-cudaError_t LaunchAxisStream(const A& a, const AxisPlan& plan, const DeviceLimits& limits,
-                             cudaStream_t stream, void* workspace) {
-  auto* partial = static_cast<typename A::Stat*>(workspace);
-  const int64_t blocks = plan.tiles * plan.blocks;
+cudaError_t LaunchAxisStream(const A& a, const AxisPlan& plan, const AxisCall& call) {
+  const auto launch = [&](AxisPhase phase) {
+    const bool both = phase == AxisPhase::kBoth;
+    return LaunchAs({both ? plan.blocks : 1}, AxisStreamKernel<A>, plan.tiles * plan.blocks,
+                    plan.threads, plan.shared, call.stream, a, plan.shape, phase, plan.blocks,
+                    static_cast<typename A::Stat*>(call.workspace));
+  };
   if (plan.workspace > 0) {
-    for (const AxisPhase phase : {AxisPhase::kGather, AxisPhase::kWrite}) {
-      const cudaError_t error = Launch(AxisStreamKernel<A>, blocks, plan.threads, plan.shared,
-                                       stream, a, plan.shape, phase, plan.blocks, partial);
-      if (error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
+    const cudaError_t error = launch(AxisPhase::kGather);
+    return error != cudaSuccess ? error : launch(AxisPhase::kWrite);
   }
-  if (plan.blocks > 8) MaxClusterBlocks<AxisStreamKernel<A>>(plan.threads, plan.shared, limits);
-  return LaunchAs({plan.blocks}, AxisStreamKernel<A>, blocks, plan.threads, plan.shared, stream, a,
-                  plan.shape, AxisPhase::kBoth, plan.blocks, partial);
+  if (plan.blocks > 8) {
+    MaxClusterBlocks<AxisStreamKernel<A>>(plan.threads, plan.shared, call.limits);  // allows them
+  }
+  return launch(AxisPhase::kBoth);
 }
 
 template <class A>
-cudaError_t LaunchAxis(const A& a, int64_t outer, int64_t axis, int64_t inner,
-                       const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+cudaError_t LaunchAxis(const A& a, const AxisCall& call) {
   int most = 1;
-  const cudaError_t error = MostAxisBlocks<A>(limits, &most);
+  const cudaError_t error = MostAxisBlocks<A>(call.limits, &most);
   if (error != cudaSuccess) return error;
-  const AxisPlan plan =
-      ChooseAxisPlan(outer, axis, inner, AxisTraitsOf<A>(most), workspace != nullptr, limits);
-  if (plan.streamed) return LaunchAxisStream(a, plan, limits, stream, workspace);
+  const AxisPlan plan = ChooseAxisPlan(call.outer, call.axis, call.inner, AxisTraitsOf<A>(most),
+                                       call.workspace != nullptr, call.limits);
+  if (plan.streamed) return LaunchAxisStream(a, plan, call);
   return LaunchAs({plan.blocks}, AxisSlabKernel<A>, plan.tiles * plan.blocks, plan.threads,
-                  plan.shared, stream, a, plan.shape);
+                  plan.shared, call.stream, a, plan.shape);
 }
 
 inline uintptr_t BitsOf(const void* p) { return reinterpret_cast<uintptr_t>(p); }
@@ -81,9 +85,9 @@ inline constexpr int kSpanWord = sizeof(T) == 2 ? 2 : 1;
 // Where rows are no whole packs, unless a slice is too large for that. A and Words are the
 // algorithm of packs of one element of the compute type, and of words of T.
 template <class A, class Words, class T>
-cudaError_t LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
-                           int64_t inner, const DeviceLimits& limits, cudaStream_t stream) {
+cudaError_t LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, const AxisCall& call) {
   constexpr int kInputs = A::kInputs;
+  const DeviceLimits& limits = call.limits;
   constexpr auto held = AxisSpanKernel<A, T, SpanKind::kHeld>;
   constexpr auto read = AxisSpanKernel<A, T, SpanKind::kRead>;
   cudaError_t error = AllowAllShared<held>(limits);
@@ -98,17 +102,17 @@ cudaError_t LaunchAxisSpan(const SpanPointers<T, A::kInputs>& p, int64_t outer, 
     if (BitsOf(p.input[0]) % kWord == BitsOf(p.input[kInputs - 1]) % kWord) traits.word = Words::N;
   }
   AxisSpanPlan plan;
-  if (!ChooseAxisSpan(&plan, outer, axis, inner, alike, traits, limits)) return kNotServed;
+  if (!ChooseAxisSpan(&plan, call.outer, call.axis, call.inner, alike, traits, limits)) {
+    return kNotServed;
+  }
   if constexpr (Words::N > 1) {
     if (plan.kind == SpanKind::kWords) {
-      constexpr auto words = AxisSpanKernel<Words, T, SpanKind::kWords>;
-      error = AllowAllShared<words>(limits);
-      if (error != cudaSuccess) return error;
-      return Launch(words, plan.blocks, plan.threads, plan.shared, stream, Words{}, p, plan.span);
+      return LaunchLarge<AxisSpanKernel<Words, T, SpanKind::kWords>>(
+          {}, plan.blocks, plan.threads, plan.shared, call, Words{}, p, plan.span);
     }
   }
   return LaunchAs({plan.span.parts}, plan.kind == SpanKind::kHeld ? held : read, plan.blocks,
-                  plan.threads, plan.shared, stream, A{}, p, plan.span);
+                  plan.threads, plan.shared, call.stream, A{}, p, plan.span);
 }
 
 // The pack that is tried after packs of N. 16-bit floats have none of 4: most of what these served
@@ -131,19 +135,17 @@ auto VisitAxisPack(int64_t inner, uintptr_t pointers, F&& f) {
 // By spans where rows are no whole packs, else by packs; slab(integral_constant N) is the algorithm
 // of packs of N.
 template <class A, class Words, class T, class F>
-cudaError_t LaunchAxisBy(const SpanPointers<T, A::kInputs>& p, int64_t outer, int64_t axis,
-                         int64_t inner, const DeviceLimits& limits, cudaStream_t stream,
-                         void* workspace, const F& slab) {
-  if (outer <= 0 || axis <= 0 || inner <= 0) return cudaSuccess;
+cudaError_t LaunchAxisBy(const SpanPointers<T, A::kInputs>& p, const AxisCall& call,
+                         const F& slab) {
+  const int64_t inner = call.inner;
+  if (call.outer <= 0 || call.axis <= 0 || inner <= 0) return cudaSuccess;
   uintptr_t pointers = BitsOf(p.output);
   for (const T* input : p.input) pointers |= BitsOf(input);
   if (inner % kPackSize<T> != 0 || pointers % kPackBytes != 0) {
-    const auto error = LaunchAxisSpan<A, Words, T>(p, outer, axis, inner, limits, stream);
+    const auto error = LaunchAxisSpan<A, Words, T>(p, call);
     if (error != kNotServed) return error;
   }
-  return VisitAxisPack<T>(inner, pointers, [&](auto n) {
-    return LaunchAxis(slab(n), outer, axis, inner, limits, stream, workspace);
-  });
+  return VisitAxisPack<T>(inner, pointers, [&](auto n) { return LaunchAxis(slab(n), call); });
 }
 
 }  // namespace internal
@@ -177,7 +179,7 @@ cudaError_t LaunchSoftmaxAxis(const T* x, T* y, int64_t outer, int64_t axis, int
   using Span = SoftmaxSlab<kLog, ComputeType<T>, 1>;
   using Words = SoftmaxSlab<kLog, T, internal::kSpanWord<T>>;
   return internal::LaunchAxisBy<Span, Words, T>(
-      {{x}, y}, outer, axis, inner, limits, stream, workspace, [&](auto n) {
+      {{x}, y}, {{limits, stream, workspace}, outer, axis, inner}, [&](auto n) {
         return SoftmaxSlab<kLog, T, decltype(n)::value>{x, y};
       });
 }
@@ -190,7 +192,7 @@ cudaError_t LaunchSoftmaxBackwardAxis(const T* y, const T* dy, T* dx, int64_t ou
   using Span = SoftmaxBackwardSlab<kLog, ComputeType<T>, 1, std::is_same_v<T, float>>;
   using Words = SoftmaxBackwardSlab<kLog, T, internal::kSpanWord<T>>;
   return internal::LaunchAxisBy<Span, Words, T>(
-      {{y, dy}, dx}, outer, axis, inner, limits, stream, workspace, [&](auto n) {
+      {{y, dy}, dx}, {{limits, stream, workspace}, outer, axis, inner}, [&](auto n) {
         return SoftmaxBackwardSlab<kLog, T, decltype(n)::value>{y, dy, dx};
       });
 }

@@ -227,55 +227,32 @@ size_t ColumnGradientBytes(int64_t rows, int64_t cols, const DeviceLimits& limit
 
 namespace internal {
 
-template <class Weight, class C>
-cudaError_t AddUpParts(const C* parts, int64_t count, int kinds, int64_t cols, void* dweight,
-                       void* dbias, const DeviceLimits& limits, cudaStream_t stream) {
-  using P = NormPolicy;
-  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceLanes * kPackSize<C>)),
-                    static_cast<unsigned>(kinds));
-  return LaunchAfter(limits, NormReducePartsKernel<Weight, C>, blocks,
-                     P::kReduceLanes * P::kReduceWays, stream, parts, static_cast<int>(count), cols,
-                     1, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
-}
-
-// The gradients of weight and bias, of `count` parts.
 template <bool kCentre, class T>
-cudaError_t AddUpPartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t count,
-                         const DeviceLimits& limits, cudaStream_t stream) {
-  using C = ComputeType<T>;
-  if (!a.dweight && !a.dbias) return cudaSuccess;
-  const auto add = a.float_weight ? &AddUpParts<float, C> : &AddUpParts<T, C>;
-  return add(parts, count, kCentre ? 2 : 1, a.cols, a.dweight, a.dbias, limits, stream);
-}
-
-template <bool kCentre, class T>
-cudaError_t LaunchOwnWide(const NormWidePlan& plan, NormBackward<T> a, const DeviceLimits& limits,
-                          cudaStream_t stream, void* workspace) {
+cudaError_t LaunchOwnWide(const NormWidePlan& plan, NormBackward<T> a, const LaunchSite& site) {
   if constexpr (sizeof(T) > 4) {
     return cudaErrorInvalidValue;  // has no such plan
   } else {
     if (!a.dx) a.dsum = nullptr;                // what would be added to it
     if (!a.x) a.x = a.dy, a.x_stride = a.cols;  // dbias alone: what is read is not used
-    const cudaError_t error = LaunchNormWideAs<kCentre, NormOwnWideKernel<T, kCentre>>(
-        plan, a, limits, stream, workspace);
+    const cudaError_t error =
+        LaunchNormWideAs<kCentre, NormOwnWideKernel<T, kCentre>>(plan, a, site);
     if (error != cudaSuccess) return error;
-    return AddUpPartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(workspace), plan.parts(),
-                                 limits, stream);
+    return ReduceParts<kCentre>(a, site.workspace, plan.parts(), 1, site);
   }
 }
 
 template <bool kCentre, class T>
 cudaError_t LaunchTeams(const NormBackward<T>& a, const NormTeams<T>& teams, int tensors,
-                        const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                        const LaunchSite& site) {
   using C = ComputeType<T>;
   const int64_t count = a.rows < teams.teams ? a.rows : teams.teams;
   const bool sums = a.dweight || a.dbias;
-  C* const parts = sums ? static_cast<C*>(workspace) : nullptr;
+  C* const parts = sums ? static_cast<C*>(site.workspace) : nullptr;
   const auto launch =
       teams.blocks > 1 ? &LaunchTeamsOf<true, kCentre, T> : &LaunchTeamsOf<false, kCentre, T>;
-  const cudaError_t error = launch(a, teams, tensors, count, limits, stream, parts);
+  const cudaError_t error = launch(a, teams, tensors, count, site.limits, site.stream, parts);
   if (error != cudaSuccess) return error;
-  return AddUpPartsOf<kCentre>(a, parts, count, limits, stream);
+  return ReduceParts<kCentre>(a, parts, count, 1, site);
 }
 
 }  // namespace internal
@@ -287,20 +264,21 @@ cudaError_t LaunchColumnGradient(const NormBackward<T>& given, const DeviceLimit
   using C = ComputeType<T>;
   NormBackward<T> a = given;
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
+  const LaunchSite site{limits, stream, workspace};
   if (internal::WantsExact<kCentre>(a)) {
-    const cudaError_t error = internal::LaunchExact<kCentre>(a, limits, stream, workspace);
+    const cudaError_t error = internal::LaunchExact<kCentre>(a, site);
     if (error != cudaSuccess) return error;
     a.dweight = nullptr;
   }
   if (!a.dx && !a.dweight && !a.dbias) return cudaSuccess;
   NormWidePlan wide;
   if (PlanOwnWide<T, kCentre>(a.rows, a.cols, limits, &wide)) {
-    return internal::LaunchOwnWide<kCentre>(wide, a, limits, stream, workspace);
+    return internal::LaunchOwnWide<kCentre>(wide, a, site);
   }
   const NormTeams<T> teams(a.cols);
   const int tensors = a.dsum && a.dx ? 3 : 2;
   if (teams.Serves(tensors, limits)) {
-    return internal::LaunchTeams<kCentre>(a, teams, tensors, limits, stream, workspace);
+    return internal::LaunchTeams<kCentre>(a, teams, tensors, site);
   }
   const int64_t parts = NormColumnSums::Parts(a.cols), pitch = PartPitch<C>(a.cols);
   C* const sums = static_cast<C*>(workspace);
@@ -318,7 +296,7 @@ cudaError_t LaunchColumnGradient(const NormBackward<T>& given, const DeviceLimit
   NormColumnSumsKernel<T, kCentre><<<blocks, kThreads, 0, stream>>>(a, offset, sums);
   const cudaError_t error = cudaGetLastError();
   if (error != cudaSuccess) return error;
-  return internal::AddUpPartsOf<kCentre>(a, sums, parts, limits, stream);
+  return internal::ReduceParts<kCentre>(a, sums, parts, 1, site);
 }
 
 }  // namespace cuda

@@ -248,16 +248,16 @@ namespace internal {
 // Leaves plan.units parts, columns in their order, in the workspace.
 template <bool kCentre, class T>
 cudaError_t LaunchNormColumns(const NormColumnsPlan& plan, const NormBackward<T>& a,
-                              cudaStream_t stream, void* workspace) {
+                              const LaunchSite& site) {
   if constexpr (sizeof(T) <= 4) {
     using C = ComputeType<T>;
     constexpr int kFew = NormColumnsPolicy::kFewLanes;
     const NormColumnsGrid<T> grid{plan.team, static_cast<C>(1.0 / static_cast<double>(a.cols)),
-                                  static_cast<C*>(workspace)};
+                                  static_cast<C*>(site.workspace)};
     const auto kernel = plan.team == kFew ? &NormColumnsKernel<T, kFew, kCentre>
                                           : &NormColumnsKernel<T, kWarp, kCentre>;
-    return Launch(kernel, plan.units, plan.threads, static_cast<size_t>(plan.shared), stream, a,
-                  grid);
+    return Launch(kernel, plan.units, plan.threads, static_cast<size_t>(plan.shared), site.stream,
+                  a, grid);
   }
   return cudaErrorInvalidValue;
 }

@@ -16,13 +16,13 @@ namespace oneflow_lite::cuda::internal {
 // is needed.
 template <bool kCentre, class T>
 cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* residual,
-                             const DeviceLimits& limits, cudaStream_t stream) {
+                             const LaunchSite& site) {
   if constexpr (kRecentre<T, kCentre>) {
     using P = NormPolicy;
     if (!residual) return cudaSuccess;
     const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
-    return LaunchAfter(limits, NormFewCorrectKernel<T>, columns,
-                       P::kCorrectColumns * P::kCorrectWays, stream, a, residual);
+    return LaunchAfter(site, NormFewCorrectKernel<T>, columns, P::kCorrectColumns * P::kCorrectWays,
+                       a, residual);
   }
   return cudaSuccess;
 }
@@ -42,14 +42,14 @@ int64_t FillGrid(const Plan& plan, const NormBackward<T>& a, void* workspace, Gr
 
 template <bool kCentre, class T>
 cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
-                          const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                          const LaunchSite& site) {
   NormFewGrid<T> grid;
-  const int64_t blocks = FillGrid<kCentre>(plan, a, workspace, &grid);
+  const int64_t blocks = FillGrid<kCentre>(plan, a, site.workspace, &grid);
   const int cluster = grid.column_blocks > 0 ? plan.blocks : 1;
   const auto launch = [&](auto kernel) {
     return LaunchAs({cluster}, kernel, CeilDiv(blocks, cluster) * cluster, plan.threads,
-                    FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), stream, a,
-                    grid);
+                    FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), site.stream,
+                    a, grid);
   };
   const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
     constexpr bool kFromOutput = decltype(from_output)::value;
@@ -57,21 +57,21 @@ cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
                            : launch(NormFewKernel<T, 4, kCentre, kFromOutput>);
   });
   if (error != cudaSuccess) return error;
-  return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
+  return LaunchCorrection<kCentre>(a, grid.residual, site);
 }
 
 template <bool kCentre, class T>
 cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
-                            const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                            const LaunchSite& site) {
   NormSmallGrid<T> grid;
-  const int64_t blocks = FillGrid<kCentre>(plan, a, workspace, &grid);
+  const int64_t blocks = FillGrid<kCentre>(plan, a, site.workspace, &grid);
   grid.columns_split = plan.columns_split;
   grid.rows_split = plan.rows_split;
   const cudaError_t error =
       LaunchAs({plan.cluster}, NormSmallKernel<T, kCentre>, blocks, NormSmallPolicy::kThreads,
-               NormSmall<T, kCentre>::SharedBytes(plan), stream, a, grid);
+               NormSmall<T, kCentre>::SharedBytes(plan), site.stream, a, grid);
   if (error != cudaSuccess) return error;
-  return LaunchCorrection<kCentre>(a, grid.residual, limits, stream);
+  return LaunchCorrection<kCentre>(a, grid.residual, site);
 }
 
 template <class T, bool kCentre>
@@ -102,32 +102,28 @@ int64_t WidePartsAt(const NormWidePlan& plan) {
 
 template <bool kCentre, auto kernel, class T>
 cudaError_t LaunchNormWideAs(const NormWidePlan& plan, const NormBackward<T>& a,
-                             const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                             const LaunchSite& site) {
   NormWideGrid<T> grid;
   static_cast<NormWideShape&>(grid) = plan;
   grid.needs_sums = a.template needs_sums<kCentre>();
   grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
-  char* const memory = static_cast<char*>(workspace);
+  char* const memory = static_cast<char*>(site.workspace);
   grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;
   grid.parts = reinterpret_cast<ComputeType<T>*>(memory + WidePartsAt<T, kCentre>(plan));
-  cudaError_t error = AllowAllShared<kernel>(limits);
-  const bool large = !plan.grid && plan.slices > 8;
-  if (error == cudaSuccess && large) error = AllowLargeClusters<kernel>();
-  if (error != cudaSuccess) return error;
-  return LaunchAs({plan.grid ? 1 : plan.slices, plan.grid}, kernel, plan.units * plan.slices,
-                  plan.workers + NormWidePolicy::kOtherThreads, static_cast<size_t>(plan.shared),
-                  stream, a, grid);
+  return LaunchLarge<kernel>({plan.grid ? 1 : plan.slices, plan.grid}, plan.units * plan.slices,
+                             plan.workers + NormWidePolicy::kOtherThreads,
+                             static_cast<size_t>(plan.shared), site, a, grid);
 }
 // Leaves plan.parts() parts in the workspace.
 template <bool kCentre, class T>
 cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
-                           const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                           const LaunchSite& site) {
   if constexpr (sizeof(T) > 4) {
     return cudaErrorInvalidValue;  // has no such plan
   } else {
     return VisitBool(a.from_output, [&](auto from_output) {
       constexpr auto kernel = NormWideKernel<T, kCentre, decltype(from_output)::value>;
-      return LaunchNormWideAs<kCentre, kernel>(plan, a, limits, stream, workspace);
+      return LaunchNormWideAs<kCentre, kernel>(plan, a, site);
     });
   }
 }

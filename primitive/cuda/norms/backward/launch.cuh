@@ -75,17 +75,13 @@ struct TeamsLaunch {
   const NormBackward<T>& a;
   const NormPlan& plan;
   const NormBackwardGrid<T, kCentre>& grid;
-  const DeviceLimits& limits;
-  cudaStream_t stream;
+  const LaunchSite& site;
 
   template <auto kernel>
   cudaError_t Of() const {
-    const LaunchKind kind{plan.cluster ? static_cast<int>(plan.slices) : 1};
-    cudaError_t error = AllowAllShared<kernel>(limits);
-    if (error == cudaSuccess && kind.cluster > 8) error = AllowLargeClusters<kernel>();
-    if (error != cudaSuccess) return error;
-    return LaunchAs(kind, kernel, plan.units * plan.slices, plan.threads,
-                    static_cast<size_t>(plan.shared), stream, a, grid);
+    return LaunchLarge<kernel>({plan.cluster ? static_cast<int>(plan.slices) : 1},
+                               plan.units * plan.slices, plan.threads,
+                               static_cast<size_t>(plan.shared), site, a, grid);
   }
 };
 
@@ -129,42 +125,20 @@ cudaError_t LaunchInstance(const TeamsLaunch<T, kCentre>& launch, bool aligned) 
   });
 }
 
-template <class Weight, class C>
-cudaError_t ReduceParts(const C* parts, int64_t units, int kinds, int64_t cols, int vectors,
-                        void* dweight, void* dbias, const DeviceLimits& limits,
-                        cudaStream_t stream) {
-  using P = NormPolicy;
-  const dim3 blocks(static_cast<unsigned>(CeilDiv(cols, P::kReduceLanes * kPackSize<C>)),
-                    static_cast<unsigned>(kinds));
-  return LaunchAfter(limits, NormReducePartsKernel<Weight, C>, blocks,
-                     P::kReduceLanes * P::kReduceWays, stream, parts, static_cast<int>(units), cols,
-                     vectors, static_cast<Weight*>(dweight), static_cast<Weight*>(dbias));
-}
-
-template <bool kCentre, class T>
-cudaError_t ReducePartsOf(const NormBackward<T>& a, const ComputeType<T>* parts, int64_t units,
-                          int vectors, const DeviceLimits& limits, cudaStream_t stream) {
-  using C = ComputeType<T>;
-  if (!a.dweight && !a.dbias) return cudaSuccess;
-  const auto reduce = a.float_weight ? &ReduceParts<float, C> : &ReduceParts<T, C>;
-  return reduce(parts, units, kNormKinds<kCentre>, a.cols, vectors, a.dweight, a.dbias, limits,
-                stream);
-}
-
 // A backward by a plan of the caller's.
 template <bool kCentre, class T>
 cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
-                                 const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                                 const LaunchSite& site) {
   using C = ComputeType<T>;
   using Sums = NormSums<T, kCentre>;
   const bool sums_first = plan.knows_sums() && a.template needs_sums<kCentre>();
-  auto* sums = static_cast<Sums*>(workspace);
+  auto* sums = static_cast<Sums*>(site.workspace);
   C* parts = reinterpret_cast<C*>(sums + (plan.knows_sums() ? a.rows * plan.chunks : 0));
   cudaError_t error = cudaSuccess;
   if (sums_first) {
-    const int64_t most = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
+    const int64_t most = int64_t{NormPolicy::kSumBlocks} * site.limits.multiprocessors;
     error = Launch(NormBackwardSumsKernel<T, kCentre>, Min(a.rows * plan.chunks, most),
-                   NormPolicy::kSumThreads, 0, stream, a, plan.chunks, sums);
+                   NormPolicy::kSumThreads, 0, site.stream, a, plan.chunks, sums);
     if (error != cudaSuccess) return error;
   }
   NormBackwardGrid<T, kCentre> grid;
@@ -190,7 +164,7 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   // very wide rows, and the kernel for rows of any kind serves them.
   const bool any = kHasNarrow<T> && !a.from_output && plan.packs == 1 && !plan.narrow;
   const bool packs = lie.aligned && !any;
-  const TeamsLaunch<T, kCentre> launch{a, plan, grid, limits, stream};
+  const TeamsLaunch<T, kCentre> launch{a, plan, grid, site};
   if (plan.narrow || plan.lean) {
     if constexpr (sizeof(T) <= 4) {
       error = plan.narrow ? LaunchNarrow(launch) : LaunchLean(launch);
@@ -199,31 +173,29 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
     error = LaunchInstance(launch, a.from_output ? lie.aligned : packs);
   }
   if (error != cudaSuccess || grid.last) return error;
-  return ReducePartsOf<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1,
-                                limits, stream);
+  return ReduceParts<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1, site);
 }
 
 template <bool kCentre, class T>
 cudaError_t LaunchColumnsAs(const NormColumnsPlan& plan, const NormBackward<T>& a,
-                            const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
-  const cudaError_t error = LaunchNormColumns<kCentre>(plan, a, stream, workspace);
+                            const LaunchSite& site) {
+  const cudaError_t error = LaunchNormColumns<kCentre>(plan, a, site);
   if (error != cudaSuccess) return error;
-  const auto* parts = static_cast<const ComputeType<T>*>(workspace);
-  return ReducePartsOf<kCentre>(a, parts, plan.units, 1, limits, stream);
+  return ReduceParts<kCentre>(a, site.workspace, plan.units, 1, site);
 }
 
 // By a plan that is the same for any number of rows: cudaErrorNotSupported where there is none.
 template <bool kCentre, class T>
 cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
-                          const DeviceLimits& limits, cudaStream_t stream, void* workspace) {
+                          const LaunchSite& site) {
   NormColumnsPlan columns;
-  if (PlanColumns(NormPolicy::kAnyRows, a.cols, traits, limits, &columns)) {
+  if (PlanColumns(NormPolicy::kAnyRows, a.cols, traits, site.limits, &columns)) {
     columns.units = Min(columns.units, CeilDiv(a.rows, columns.threads / columns.team));
-    return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
+    return LaunchColumnsAs<kCentre>(columns, a, site);
   }
   NormPlan plan;
-  if (!PlanAnyRows(a.rows, a.cols, traits, limits, &plan)) return cudaErrorNotSupported;
-  return LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+  if (!PlanAnyRows(a.rows, a.cols, traits, site.limits, &plan)) return cudaErrorNotSupported;
+  return LaunchNormBackwardAs<kCentre>(plan, a, site);
 }
 
 }  // namespace internal
@@ -254,8 +226,9 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
   using namespace internal;
   if (a.rows <= 0 || a.cols <= 0) return cudaSuccess;
   if (!a.dx) a.dsum = nullptr;  // what would be added to it
+  const LaunchSite site{limits, stream, workspace};
   if (WantsExact<kCentre>(a)) {
-    const cudaError_t error = LaunchExact<kCentre>(a, limits, stream, workspace);
+    const cudaError_t error = LaunchExact<kCentre>(a, site);
     if (error != cudaSuccess) return error;
     a.dweight = nullptr;
   }
@@ -267,37 +240,37 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
   traits.tensors = a.dsum ? 3 : 2;
   traits.lean = traits.lean && AreMultiplesOf16({AddressOf(a.weight), AddressOf(bias)});
   if (limits.multiprocessors == 0) {
-    return LaunchAnyRows<kCentre>(a, traits, AnyRowsLimits(limits), stream, workspace);
+    const DeviceLimits any = AnyRowsLimits(limits);
+    return LaunchAnyRows<kCentre>(a, traits, {any, stream, workspace});
   }
   const bool apart = a.dx != a.dy && a.dx != a.x;  // what is read is read again
   const bool aligned = AreMultiplesOf16({AddressOf(a.weight), AddressOf(a.bias)});
   NormFewPlan few;
   if (apart && aligned && PlanFew(a.rows, a.cols, traits, limits, &few)) {
-    return LaunchNormFew<kCentre>(few, a, limits, stream, workspace);
+    return LaunchNormFew<kCentre>(few, a, site);
   }
   NormSmallPlan small;
   if (apart && PlanSmall(a.rows, a.cols, traits, limits, &small)) {
-    return LaunchNormSmall<kCentre>(small, a, limits, stream, workspace);
+    return LaunchNormSmall<kCentre>(small, a, site);
   }
   NormColumnsPlan columns;
   if (PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
-    return LaunchColumnsAs<kCentre>(columns, a, limits, stream, workspace);
+    return LaunchColumnsAs<kCentre>(columns, a, site);
   }
   // Of whole packs, rows that others have on chip are theirs.
   const bool may_be_wide = !lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>;
   NormWidePlan wide;
   if (may_be_wide && PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
-    const cudaError_t error = LaunchNormWide<kCentre>(wide, a, limits, stream, workspace);
+    const cudaError_t error = LaunchNormWide<kCentre>(wide, a, site);
     if (error != cudaSuccess) return error;
     const void* parts = static_cast<char*>(workspace) + WidePartsAt<T, kCentre>(wide);
-    return ReducePartsOf<kCentre>(a, static_cast<const ComputeType<T>*>(parts), wide.parts(), 1,
-                                  limits, stream);
+    return ReduceParts<kCentre>(a, parts, wide.parts(), 1, site);
   }
   const auto plan = PlanNormBackward(a.rows, a.cols, traits, limits, [&](int blocks) {
     return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all
         blocks, NormPolicy::kThreads, limits);
   });
-  return LaunchNormBackwardAs<kCentre>(plan, a, limits, stream, workspace);
+  return LaunchNormBackwardAs<kCentre>(plan, a, site);
 }
 
 }  // namespace oneflow_lite::cuda

@@ -270,6 +270,24 @@ __global__ void __launch_bounds__(NormExactPolicy::kThreads)
 
 namespace internal {
 
+// dweight and dbias of so many parts, whose packs have `vectors`.
+template <bool kCentre, class T>
+cudaError_t ReduceParts(const NormBackward<T>& a, const void* parts, int64_t units, int vectors,
+                        const LaunchSite& site) {
+  using C = ComputeType<T>;
+  using P = NormPolicy;
+  if (!a.dweight && !a.dbias) return cudaSuccess;
+  const dim3 blocks(static_cast<unsigned>(CeilDiv(a.cols, P::kReduceLanes * kPackSize<C>)),
+                    static_cast<unsigned>(kNormKinds<kCentre>));
+  return VisitBool(a.float_weight, [&](auto of_float) {
+    using Weight = std::conditional_t<decltype(of_float)::value, float, T>;
+    return LaunchAfter(site, NormReducePartsKernel<Weight, C>, blocks,
+                       P::kReduceLanes * P::kReduceWays, static_cast<const C*>(parts),
+                       static_cast<int>(units), a.cols, vectors, static_cast<Weight*>(a.dweight),
+                       static_cast<Weight*>(a.dbias));
+  });
+}
+
 // Whether the gradient of the weight is found that way.
 template <bool kCentre, class T>
 bool WantsExact(const NormBackward<T>& a) {
@@ -286,21 +304,20 @@ int64_t ExactWorkspaceBytes(int64_t rows, int64_t cols) {
 // a.dweight alone. It only reads what other kernels read, and leaves nothing in the workspace that
 // is needed afterwards: it goes before them, because dx may be dy.
 template <bool kCentre, class T>
-cudaError_t LaunchExact(const NormBackward<T>& a, const DeviceLimits& limits, cudaStream_t stream,
-                        void* workspace) {
+cudaError_t LaunchExact(const NormBackward<T>& a, const LaunchSite& site) {
   if constexpr (kRecentre<T, kCentre>) {
     using P = NormExactPolicy;
     const int chunks = ExactChunks(a.cols);
-    auto* const parts = static_cast<NormDistances*>(workspace);
+    auto* const parts = static_cast<NormDistances*>(site.workspace);
     const int64_t blocks = CeilDiv(a.cols, P::kThreads);
     if (chunks == 0) {
-      return Launch(NormExactKernel<T>, blocks, P::kThreads, 0, stream, a, chunks, parts);
+      return Launch(NormExactKernel<T>, blocks, P::kThreads, 0, site.stream, a, chunks, parts);
     }
     const cudaError_t error =
-        Launch(NormDistancesKernel<T>, chunks, P::kThreads, 0, stream, a, parts);
+        Launch(NormDistancesKernel<T>, chunks, P::kThreads, 0, site.stream, a, parts);
     if (error != cudaSuccess) return error;
-    return LaunchAfter(limits, NormExactKernel<T>, dim3(static_cast<unsigned>(blocks)), P::kThreads,
-                       stream, a, chunks, parts);
+    return LaunchAfter(site, NormExactKernel<T>, dim3(static_cast<unsigned>(blocks)), P::kThreads,
+                       a, chunks, parts);
   }
   return cudaErrorInvalidValue;
 }
