@@ -45,7 +45,6 @@ __device__ __forceinline__ Pack<ComputeType<T>, N> Widened(const Pack<T, N>& x) 
     uint32_t words[N / 2];
     memcpy(words, &x, sizeof(x));
     Pack<float, N> y;
-#pragma unroll
     for (int i = 0; i < N; ++i) {
       y.v[i] = __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
     }

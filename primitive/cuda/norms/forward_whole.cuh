@@ -26,7 +26,6 @@ struct WarpSquares {
   // After a barrier. For a few warps this is less than shuffles.
   __device__ __forceinline__ C Sum() const {
     C sum = 0;
-#pragma unroll
     for (const C& square : squares) sum += square;
     return sum;
   }

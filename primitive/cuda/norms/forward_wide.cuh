@@ -58,7 +58,6 @@ class NormSlicedRow {
   __device__ __forceinline__ NormPart<C> Gather() {
     C sum = 0;
     Visit([&](int, const Values& v) {
-#pragma unroll
       for (const C& value : v.v) sum += value;
     });
     sum = ReduceLanes<kWarp>(sum, Plus{});
@@ -68,7 +67,6 @@ class NormSlicedRow {
     part.mean = mean_ = sum * share;
     SumOf<C, 2> sums;  // of the distances, and of their squares
     Visit([&](int, const Values& v) {
-#pragma unroll
       for (const C& value : v.v) {
         const C d = Centred(value, mean_);
         if (sizeof(T) > 2) sums.v[0] += d;
@@ -89,7 +87,6 @@ class NormSlicedRow {
       const Values w = ConvertPack<C>(weight_[k % P::kAhead].Get());
       const Values b = ConvertPack<C>(bias_[k % P::kAhead].Get());
       if (k + P::kAhead < kPacks) AskForWeight(k + P::kAhead);
-#pragma unroll
       for (int i = 0; i < N; ++i) {
         v.v[i] = (Centred(v.v[i], mean_) * rstd + offset) * w.v[i] + b.v[i];
       }
@@ -225,7 +222,6 @@ class NormStagedRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       const Values v = ConvertPack<C>(x_[k].Get());
-#pragma unroll
       for (int i = 0; i < N; ++i) part.squares += v.v[i] * v.v[i];
     }
     part.squares = ReduceLanes<kWarp>(part.squares, Plus{});
@@ -245,7 +241,6 @@ class NormStagedRow {
       Pack<T, N> weight;
       memcpy(&weight, &word, sizeof(word));
       const Values w = ConvertPack<C>(weight);
-#pragma unroll
       for (int i = 0; i < N; ++i) v.v[i] = v.v[i] * rstd * w.v[i];
       StoreAlignedPack<N>(y + Step(k), ConvertPack<T>(v));
     }

@@ -27,7 +27,6 @@ struct WeightWords {
   uint32_t high[kHigh];
 
   __device__ __forceinline__ void Load(const uint4* from) {
-#pragma unroll
     for (int i = 0; i < kWhole; ++i) low[i] = from[i];
     if constexpr (kNext > 0) {
       using Word = typename WordOf<4 * kHigh>::type;
@@ -38,10 +37,8 @@ struct WeightWords {
   __device__ __forceinline__ Pack<ComputeType<T>, N> Get(unsigned past) const {
     uint32_t w[4 * kWhole + 4];
     memcpy(w, low, sizeof(low));
-#pragma unroll
     for (int i = 0; i < kNext; ++i) w[4 * kWhole + i] = high[i];
     if constexpr (kSkip >= 0) {
-#pragma unroll
       for (int i = 0; i < 4 * kWhole; ++i) {
         w[i] = kBits ? __funnelshift_r(w[kSkip + i], w[kSkip + i + 1], past % 4 * 8) : w[kSkip + i];
       }
@@ -118,7 +115,6 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     Sums<kRound> sums;
     if (!present) return sums;
     Values<N> values = ValuesOf(x.held);
-#pragma unroll
     for (C& v : values.v) {
       if constexpr (!kCentre) {
         sums.v[0] += v * v;
@@ -283,7 +279,6 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   }
   template <int N>
   static __device__ __forceinline__ Values<N> Normalised(Values<N> y, const Total& total) {
-#pragma unroll
     for (C& v : y.v) {
       if (kCentre && kStow) v -= total.mean;
       v = kCentre ? v * total.rstd + total.offset : v * total.rstd;
@@ -336,7 +331,6 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
       Values<kPack> y = Normalised(ValuesOf(value[k].held), total);
       y *= w[k % kSlots].Get(weight.past);
       if (biased && kLate) {
-#pragma unroll
         for (C& v : y.v) PinRegister(v);
         b[0].Load(bias + k * kWarp * Words::kWhole);
       }

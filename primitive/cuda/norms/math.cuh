@@ -82,14 +82,12 @@ struct SumOf {
 
   friend __device__ __forceinline__ SumOf operator+(const SumOf& a, const SumOf& b) {
     SumOf sum;
-#pragma unroll
     for (int i = 0; i < kSums; ++i) sum.v[i] = a.v[i] + b.v[i];
     return sum;
   }
 };
 template <class C, int kSums>
 __device__ __forceinline__ SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mask) {
-#pragma unroll
   for (C& v : s.v) v = ShuffleXor(v, mask);
   return s;
 }
@@ -174,10 +172,8 @@ template <bool kCentre, bool kFromOutput, class C, int N>
 __device__ __forceinline__ void ToValues(Pack<C, N>& x, const Pack<C, N>& weight,
                                          const Pack<C, N>& bias, C mean) {
   if (kFromOutput) {
-#pragma unroll
     for (int i = 0; i < N; ++i) x.v[i] = Quotient(x.v[i] - bias.v[i], ClampWeight(weight.v[i]));
   } else if (kCentre) {
-#pragma unroll
     for (C& v : x.v) v -= mean;
   }
 }
@@ -187,7 +183,6 @@ template <int N, class T>
 __device__ __forceinline__ Pack<T, N> LoadWholePack(const T* p) {
   constexpr int kPart = N < kPackSize<T> ? N : kPackSize<T>;
   Pack<T, N> pack;
-#pragma unroll
   for (int i = 0; i < N; i += kPart) {
     const Pack<T, kPart> part = LoadAlignedPack<kPart>(p + i);
     memcpy(&pack.v[i], &part, sizeof(part));
@@ -199,7 +194,6 @@ __device__ __forceinline__ Pack<T, N> LoadWholePack(const T* p) {
 template <class C, int N, class T>
 __device__ __forceinline__ Pack<C, N> LoadPart(const T* p, int first, int last, C missing) {
   Pack<C, N> pack;
-#pragma unroll
   for (int i = 0; i < N; ++i) {
     pack.v[i] = missing;
     if (i >= first && i < last) pack.v[i] = ConvertTo<C>(p[i]);
@@ -246,7 +240,6 @@ __host__ __device__ constexpr int64_t PartPitch(int64_t cols) {
 
 template <int N, class C>
 __device__ __forceinline__ void ClearOutside(Pack<C, N>& pack, int first, int last) {
-#pragma unroll
   for (int i = 0; i < N; ++i) {
     if (i < first || i >= last) pack.v[i] = 0;
   }

@@ -80,7 +80,6 @@ struct StowedRaw {
     input[0] = StowedPack<typename A::Element, A::kPack>::Of(pack);
   }
   __device__ __forceinline__ void Pin() {
-#pragma unroll
     for (auto& pack : input) pack.Pin();
   }
   __device__ __forceinline__ typename A::template Raw<A::kPack> Get() const {
@@ -126,7 +125,6 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
     LoadEachPack<true, false>(a, row, span, places, stowed);
   }
   if constexpr (kLoadsTwoWays<A, Team>) {
-#pragma unroll
     for (auto& pack : stowed) pack.Pin();
   }
 }

@@ -73,7 +73,6 @@ struct SoftmaxBackwardRow {
   template <int N>
   static __device__ __forceinline__ C Terms(const Raw<N>& raw) {
     C sum = 0;
-#pragma unroll
     for (int i = 0; i < N; ++i) {
       sum += GradientTerm<kLog>(ConvertTo<C>(raw.input[0].v[i]), ConvertTo<C>(raw.input[1].v[i]));
     }
@@ -137,7 +136,6 @@ struct SoftmaxBackwardRow {
   __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
                                            const Total& total) const {
     Pack<C, N> dx;
-#pragma unroll
     for (int i = 0; i < N; ++i) {
       dx.v[i] = Gradient<kLog>(ConvertTo<C>(raw.input[0].v[i]), ConvertTo<C>(raw.input[1].v[i]),
                                total.sum);

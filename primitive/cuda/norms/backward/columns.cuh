@@ -166,7 +166,6 @@ class NormColumnsTeam {
   }
   __device__ __forceinline__ void SumOfTeam(C (&sums)[kSums]) {
     if constexpr (kLanes < kWarp) {
-#pragma unroll
       for (C& sum : sums) sum = ReduceLanes<kLanes>(sum, Plus{});
     } else {
       sums_.Post(sums);

@@ -39,14 +39,12 @@ __device__ __forceinline__ Pack<C, N> AlignedWeights(const void* weights, bool i
                                                      int64_t col, C missing) {
   Pack<C, N> pack;
   if (!weights) {
-#pragma unroll
     for (C& w : pack.v) w = missing;
     return pack;
   }
   if constexpr (!std::is_same_v<T, float>) {
     if (is_float) {
       constexpr int kPart = N < 4 ? N : 4;
-#pragma unroll
       for (int i = 0; i < N; i += kPart) {
         const auto part = LoadAlignedPack<kPart>(static_cast<const float*>(weights) + col + i);
 #pragma unroll
@@ -88,7 +86,6 @@ __device__ __forceinline__ void StoreFewRow(const NormBackward<T>& a,
     const int64_t col = int64_t{lane + k * lanes} * N;
     if (col >= a.cols) continue;
     Values dx;
-#pragma unroll
     for (int i = 0; i < N; ++i) {
       const C by_row = kCentre ? v[k].v[i] * by_v + constant : v[k].v[i] * by_v;
       dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
@@ -130,7 +127,6 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
   for (int k = 0; k < kPacks; ++k) {
     const int64_t col = int64_t{lane + k * grid.team} * N;
     Pack<T, N> ones;
-#pragma unroll
     for (T& one : ones.v) one = ConvertTo<T>(1.0f);
     held_w[k] = StowedPack<T, N>::Of(ones);
     if (a.weight && !late && col < a.cols) {
@@ -158,7 +154,6 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
     v[k] = ConvertPack<C>(held_x[k].Get());
     g[k] = ConvertPack<C>(held_dy[k].Get());
     ToValues<kCentre, kFromOutput>(v[k], w, bias, mean);
-#pragma unroll
     for (int i = 0; i < N; ++i) {
       g[k].v[i] *= w.v[i];
       if (has) sums.Add(g[k].v[i], v[k].v[i]);
@@ -180,13 +175,11 @@ template <class C, int kSums, class Use>
 __device__ __forceinline__ void AddUpColumns(C (&sums)[kSums], int lanes, char* shared, Use use) {
 #pragma unroll 1
   for (int mask = kWarp / 2; mask >= lanes; mask /= 2) {
-#pragma unroll
     for (C& s : sums) s += ShuffleXor(s, mask);
   }
   C* const slots = reinterpret_cast<C*>(shared);  // [warps][kSums][lanes]
   const int lane = threadIdx.x % kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
   if (lane < lanes) {
-#pragma unroll
     for (int i = 0; i < kSums; ++i) {
       slots[(threadIdx.x / kWarp * kSums + i) * lanes + lane] = sums[i];
     }
@@ -244,7 +237,6 @@ __device__ __forceinline__ void FewColumns(const NormBackward<T>& a, const NormF
       Values v = ConvertPack<C>(held_x[u].Get());
       const Values dy = ConvertPack<C>(held_dy[u].Get());
       ToValues<kCentre, kFromOutput>(v, w, bias, mean[u]);
-#pragma unroll
       for (int i = 0; i < N; ++i) {
         sums[i] += kFromOutput ? dy.v[i] * v.v[i] : dy.v[i] * (v.v[i] * rstd[u]);
         if constexpr (kCentre) sums[N + i] += dy.v[i];

@@ -36,7 +36,6 @@ class TeamSums {
   // Before the team meets; then Total.
   __device__ __forceinline__ void Post(const C (&values)[kValues]) {
     C v[kPlaces] = {};
-#pragma unroll
     for (int i = 0; i < kValues; ++i) v[i] = values[i];
     const int lane = threadIdx.x % kWarp;
 #pragma unroll
@@ -71,7 +70,6 @@ class TeamSums {
       slots_ += phase_ ? -kPlaces * kMaxWarps : kPlaces * kMaxWarps;
       phase_ = !phase_;
     }
-#pragma unroll
     for (int i = 0; i < kValues; ++i) values[i] = __shfl_sync(0xffffffffu, sum, i * kLanes);
   }
 
@@ -261,7 +259,6 @@ class NormTeam {
     uint4 words[kWords] = {};
     if (lane < warps) {
       const char* const slot = SumSlots() + (team_ * warps + lane) * kReduceSlotBytes;
-#pragma unroll
       for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const uint4*>(slot)[i];
     }
     phase_ ^= 1;

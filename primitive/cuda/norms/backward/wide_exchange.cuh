@@ -38,7 +38,6 @@ class NormSliceExchange {
   __device__ __forceinline__ void Send(int turn, const Sums& sums) const {
     if (threadIdx.x % kWarp != 0) return;
     uint64_t* const to = Of(turn) + slice_;
-#pragma unroll
     for (int k = 0; k < kSums; ++k) {
       const uint64_t word = uint64_t{static_cast<uint32_t>(turn + 1)} << 32 |
                             __float_as_uint(reinterpret_cast<const float*>(&sums)[k]);
@@ -61,7 +60,6 @@ class NormSliceExchange {
         come = true;
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
           for (int k = 0; k < kSums; ++k) {
             words[i][k] = uint64_t{static_cast<uint32_t>(turn + 1)} << 32;
             if (slice + i * kWarp < slices_) {
@@ -71,7 +69,6 @@ class NormSliceExchange {
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
           for (int k = 0; k < kSums; ++k) {
             come &= words[i][k] >> 32 == static_cast<uint32_t>(turn + 1);
           }
@@ -79,14 +76,12 @@ class NormSliceExchange {
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
-#pragma unroll
         for (int k = 0; k < kSums; ++k) {
           totals[k] += __uint_as_float(static_cast<uint32_t>(words[i][k]));
         }
       }
     }
     Sums sums;
-#pragma unroll
     for (int k = 0; k < kSums; ++k) {
       reinterpret_cast<float*>(&sums)[k] = ReduceLanes<kWarp>(totals[k], Plus{});
     }
