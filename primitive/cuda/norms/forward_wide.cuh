@@ -6,6 +6,7 @@
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/forward_whole.cuh"
 
 namespace oneflow_lite::cuda {
@@ -150,19 +151,25 @@ class NormSlicedRow {
 };
 
 // A row per cluster of blocks, each of which has `slice` packs of it, the last one the rest. Weight
-// and bias are plain; see NormWhole.
+// and bias are plain; see NormWhole. Row: what a thread holds, whose block has `bytes` of `shared`.
+template <bool kCentre, class Row, class T>
+__device__ __forceinline__ void RunSlice(const NormWhole<T>& p, int slice, char* shared,
+                                         int bytes) {
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  Exchange exchange(shared + bytes);
+  const int first = Exchange::block() * slice;
+  const int packs = p.packs - first < slice ? p.packs - first : slice;
+  Row part(p, internal::ClusterIndex(), first, packs, shared);
+  part.Load();
+  exchange.Send(part.Gather());
+  part.Store(MergeParts<kCentre>(exchange.Receive(), Exchange::values(), p.share));
+}
+
 template <class T>
 __global__ void __launch_bounds__(NormSlicedPolicy::kThreads, NormSlicedPolicy::kBlocks)
     NormSlicedKernel(const __grid_constant__ NormWhole<T> p, int slice) {
-  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   extern __shared__ __align__(16) char shared[];
-  Exchange exchange(shared + SlicedBytes(blockDim.x));
-  const int first = Exchange::block() * slice;
-  const int packs = p.packs - first < slice ? p.packs - first : slice;
-  NormSlicedRow<T> part(p, internal::ClusterIndex(), first, packs, shared);
-  part.Load();
-  exchange.Send(part.Gather());
-  part.Store(MergeParts<true>(exchange.Receive(), Exchange::values(), p.share));
+  RunSlice<true, NormSlicedRow<T>>(p, slice, shared, SlicedBytes(blockDim.x));
 }
 
 // rms_norm over rows of whole packs that clusters of blocks share: like norms/forward_whole.cuh,
@@ -237,10 +244,7 @@ class NormStagedRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) break;
       Values v = ConvertPack<C>(x_[k].Get());
-      const uint4 word = *reinterpret_cast<const uint4*>(Place(k));
-      Pack<T, N> weight;
-      memcpy(&weight, &word, sizeof(word));
-      const Values w = ConvertPack<C>(weight);
+      const Values w = ConvertPack<C>(LoadApart<Pack<T, N>>(Place(k), 1));
       for (int i = 0; i < N; ++i) v.v[i] = v.v[i] * rstd * w.v[i];
       StoreAlignedPack<N>(y + Step(k), ConvertPack<T>(v));
     }
@@ -263,20 +267,12 @@ class NormStagedRow {
   Stowed x_[kPacks];
 };
 
-// A row per cluster of blocks, each of which has `slice` packs of it. The weight is plain; see
-// NormWhole.
 template <class T, int kPacks>
 __global__ void __launch_bounds__(NormStagedPolicy::kThreads, NormStagedPolicy::kBlocks)
     NormStagedKernel(const __grid_constant__ NormWhole<T> p, int slice) {
-  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   extern __shared__ __align__(16) char shared[];
-  Exchange exchange(shared + NormStagedPolicy::Bytes(kPacks, blockDim.x));
-  const int first = Exchange::block() * slice;
-  const int packs = p.packs - first < slice ? p.packs - first : slice;
-  NormStagedRow<T, kPacks> part(p, internal::ClusterIndex(), first, packs, shared);
-  part.Load();
-  exchange.Send(part.Gather());
-  part.Store(MergeParts<false>(exchange.Receive(), Exchange::values(), p.share));
+  RunSlice<false, NormStagedRow<T, kPacks>>(p, slice, shared,
+                                            NormStagedPolicy::Bytes(kPacks, blockDim.x));
 }
 
 }  // namespace oneflow_lite::cuda
