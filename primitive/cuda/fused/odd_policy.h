@@ -16,14 +16,7 @@ struct FusedOddPolicy {
   // Groups of lanes stay where a pack's operands, of wider rows than so many packs, are two, and
   // read two from copies of still wider ones.
   static constexpr int kStayingPacks = 16, kCopiedPacks = 64;
-  // Two rows at once: packs of a thread beside two operands, and of wide rows; beside three, and
-  // where 8 blocks are not enough, in so many blocks at most.
-  static constexpr int kPairPacks = 8, kLongPairPacks = 13;
-  static constexpr int kFewPairPacks = 4, kManyPairPacks = 10, kManyPairBlocks = 6;
   static constexpr int kValueBytes = 16 << 10;  // of a row beside two operands, one at a time
-  static constexpr int kPairThreads = 128, kLargePairThreads = 256;
-  // Threads of a multiprocessor that have registers for those.
-  static constexpr int kResidentPair = 512, kResidentFewPair = 768, kResidentLongPair = 384;
   // Threads of a multiprocessor that have registers for up to 8 packs of values, and softmax's of
   // two operands in blocks of so many threads; for 8 of doubles, and for more.
   static constexpr int kResident = 1024, kResidentOfTwo = 896, kThreadsOfTwo = 256;
@@ -66,48 +59,6 @@ inline void PlanOddLanes(int64_t cols, int pack, const HeldTraits& t, const Devi
   PlanLanes(packs, traits, extras * extra_bytes, limits, &held);
 }
 
-// Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often;
-// false: they are not, or too wide.
-inline bool PlanOddPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
-                         HeldPlan* held) {
-  using P = FusedOddPolicy;
-  const int operands = t.common_bytes + t.late_bytes;
-  if (!t.is_lean || !IsOfPairs(operands)) return false;
-  const auto in_blocks = [&](int each, int threads, int most_blocks) {
-    const int64_t blocks = CeilDiv(packs, each * threads);
-    if (blocks > most_blocks || blocks > t.most_blocks) return false;
-    ShareOut(packs, static_cast<int>(blocks), each, held);
-    return true;
-  };
-  int most_threads = P::kResidentPair;
-  if (operands > FusedWidePolicy::kPairBytes) {
-    const int few = FusedWidePolicy::kBlocks;
-    if (in_blocks(P::kFewPairPacks, P::kPairThreads, few)) {
-      most_threads = P::kResidentFewPair;
-    } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, P::kManyPairBlocks)) {
-      const int most = 2 * few * P::kFewPairPacks * P::kPairThreads;
-      if (t.most_blocks >= 2 * few && packs <= most) {
-        ShareOut(packs, 2 * few, P::kFewPairPacks, held);
-        most_threads = P::kResidentFewPair;
-      } else if (!in_blocks(P::kManyPairPacks, P::kPairThreads, few)) {
-        return false;
-      }
-    }
-  } else if (packs * t.value_bytes <= P::kValueBytes) {
-    return false;
-  } else if (!in_blocks(P::kPairPacks, P::kPairThreads, t.most_blocks)) {
-    if (in_blocks(P::kLongPairPacks, P::kPairThreads, t.most_blocks)) {
-      most_threads = P::kResidentLongPair;
-    } else if (!in_blocks(P::kPairPacks, P::kLargePairThreads, t.most_blocks)) {
-      return false;
-    }
-  }
-  held->wide = true;
-  held->rows = 2;
-  SetResident(most_threads, operands, limits, held);
-  return true;
-}
-
 // `pack`: elements in 16 bytes. False: the rows do not fit. They go as those of whole packs do, by
 // what is left of them (PlanHeldRows), but without operands in registers, which would be spilled.
 inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& t,
@@ -124,7 +75,10 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   HeldPlan& held = plan->held;
   HeldTraits traits = t;
   traits.is_odd = true;
-  if (PlanOddPairs(packs, t, limits, &held)) {
+  const int operands = t.common_bytes + t.late_bytes;
+  const bool is_wide =
+      operands > FusedWidePolicy::kPairBytes || packs * t.value_bytes > P::kValueBytes;
+  if (t.is_lean && is_wide && PlanPairs(packs, t, limits, &held, true)) {
     const int64_t blocks = held.Clusters(rows, pack) * held.blocks;
     if (blocks >= int64_t{limits.multiprocessors} * held.resident) return true;
     traits.is_lean = false;  // of few rows one at a time, as values
@@ -140,7 +94,7 @@ inline bool PlanOddRows(int64_t rows, int64_t cols, int pack, const HeldTraits& 
   }
   int most = t.is_double ? P::kResidentDouble : P::kResident;
   if (t.is_double && held.packs > P::kHeldPacks) most = P::kResidentLongDouble;
-  const bool of_two = t.common_bytes + t.late_bytes >= 2 * kFusedPackBytes;
+  const bool of_two = operands >= 2 * kFusedPackBytes;
   if (of_two && !t.is_norm && !t.is_double && held.threads <= P::kThreadsOfTwo) {
     most = P::kResidentOfTwo;
   }

@@ -99,17 +99,15 @@ struct FusedWidePolicy {
   static constexpr int kBlocks = 8;                          // ... of a cluster, or twice as many
   static constexpr int kLargeThreads = 256;                  // of a block where 128 are not enough
   static constexpr int kLongPacks = 16, kLongThreads = 160;  // or these, beside one operand
-  static constexpr int kKept = 2;       // packs whose operands stay in registers then
-  static constexpr int kPairPacks = 4;  // of a thread, of two rows while they are not wide
+  static constexpr int kKept = 2;  // packs whose operands stay in registers then
   // Bytes of a pack's operands: at most, and of two operands, for two rows at once.
   static constexpr int kMostBytes = 48, kPairBytes = 32;
   // Threads of a multiprocessor that have registers for 8 packs, for 10, in float32 for 15 beside
-  // an operand, for 16 or 8 of values, beside a norm's operand for 14 and for 16, and for 8 of two
-  // rows; for 8 of values of which half are in shared memory, and in large blocks.
+  // an operand, for 16 or 8 of values, beside a norm's operand for 14 and for 16; for 8 of values
+  // of which half are in shared memory, and in large blocks.
   static constexpr int kMediumPacks = 10, kMediumFloatPacks = 15, kMediumNormPacks = 14;
   static constexpr int kThreadsOfWide = 1024, kThreadsOfMedium = 768, kThreadsOfMediumFloat = 672;
   static constexpr int kThreadsOfLong = 640, kThreadsOfLongNorm = 576, kThreadsOfLongestNorm = 512;
-  static constexpr int kThreadsOfLongPair = 576;
   static constexpr int kThreadsOfParked = 896, kThreadsOfLargeParked = 1024;
 };
 
@@ -175,38 +173,49 @@ inline bool IsOfPairs(int bytes) {
   return bytes >= FusedWidePolicy::kPairBytes && bytes <= FusedWidePolicy::kMostBytes;
 }
 
-// Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often.
+// How two rows at once are held: packs of a thread, threads of a block, and blocks, at most;
+// threads of a multiprocessor that have registers for that. is_all: all blocks that there may be,
+// not the fewest.
+struct PairShape {
+  bool is_odd;
+  int operands, packs, threads, blocks, resident;
+  bool is_all = false;
+};
+// The first that fits serves (docs/lab/37-tuning-fused-rows.md, 38-tuning-fused-odd-rows.md).
+// clang-format off
+inline constexpr PairShape kPairShapes[] = {
+    {false, 2,  4, 128,  8, 1024},
+    {false, 2,  8, 128, 16,  576},
+    {false, 2,  8, 256, 16,  576, true},
+    {false, 3,  4, 128,  8,  768},
+    {false, 3,  4, 256,  8,  768},
+    {true,  2,  8, 128, 16,  512},
+    {true,  2, 13, 128, 16,  384},
+    {true,  2,  8, 256, 16,  512},
+    {true,  3,  4, 128,  8,  768},
+    {true,  3, 10, 128,  6,  512},
+    {true,  3,  4, 128, 16,  768, true},
+    {true,  3, 10, 128,  8,  512},
+};
+// clang-format on
+
+// Two rows at once (fused/pair.cuh), of operands that one row at a time would read too often;
+// false: they are not, or too wide.
 inline bool PlanPairs(int64_t packs, const HeldTraits& t, const DeviceLimits& limits,
-                      HeldPlan* plan) {
-  using P = FusedWidePolicy;
+                      HeldPlan* plan, bool is_odd) {
   const int bytes = t.common_bytes + t.late_bytes;
   if (!IsOfPairs(bytes)) return false;
-  const bool two = bytes <= P::kPairBytes;
-  const int few = t.most_blocks < P::kBlocks ? t.most_blocks : P::kBlocks;
-  const int most_blocks = two ? t.most_blocks : few;
-  int most_threads = two ? P::kThreadsOfWide : P::kThreadsOfMedium;
-  const auto fits = [&](int each, int threads, int blocks) {
-    const int64_t wanted = CeilDiv(packs, int64_t{each} * threads);
-    if (wanted > blocks) return false;
-    ShareOut(packs, static_cast<int>(wanted), each, plan);
+  const int operands = bytes <= FusedWidePolicy::kPairBytes ? 2 : 3;
+  for (const PairShape& s : kPairShapes) {
+    const int64_t blocks = Min(s.blocks, t.most_blocks), each = int64_t{s.packs} * s.threads;
+    if (s.is_odd != is_odd || s.operands != operands || packs > blocks * each) continue;
+    ShareOut(packs, static_cast<int>(s.is_all ? blocks : CeilDiv(packs, each)), s.packs, plan);
+    plan->wide = true;
+    plan->rows = 2;
+    SetResident(s.resident, bytes, limits, plan);
     return true;
-  };
-  if (!fits(P::kPairPacks, P::kThreads, few)) {
-    if (!two) {
-      if (!fits(P::kPairPacks, P::kLargeThreads, most_blocks)) return false;
-    } else if (fits(P::kPacks, P::kThreads, most_blocks)) {
-      most_threads = P::kThreadsOfLongPair;
-    } else if (packs <= most_blocks * int64_t{P::kPacks * P::kLargeThreads}) {
-      ShareOut(packs, most_blocks, P::kPacks, plan);
-      most_threads = P::kThreadsOfLongPair;
-    } else {
-      return false;
-    }
   }
-  plan->wide = true;
-  plan->rows = 2;
-  SetResident(most_threads, bytes, limits, plan);
-  return true;
+  return false;
 }
 
 // Values that are computed once, 16-bit ones. Of one input, beside one operand at most and in

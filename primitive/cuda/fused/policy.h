@@ -147,7 +147,7 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
   const bool wide = IsShort(t) || operands > 0 || !t.is_odd;
   if (t.is_lean && wide && t.common_bytes <= FusedWidePolicy::kMostBytes) {
     // Odd rows have been asked for pairs before (PlanOddRows).
-    if (!t.is_odd && PlanPairs(packs, t, limits, plan)) return true;
+    if (!t.is_odd && PlanPairs(packs, t, limits, plan, false)) return true;
     if (PlanWideRows(packs, t, limits, plan)) return true;
     *plan = HeldPlan();
   }
