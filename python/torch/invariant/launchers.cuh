@@ -3,8 +3,7 @@
 // What the four rows_<dtype>.cu files share: InvariantLaunchers for T.
 #pragma once
 
-#include "primitive/cuda/norms/add.cuh"
-#include "primitive/cuda/norms/forward.cuh"
+#include "primitive/cuda/norms/forward_launch.cuh"
 #include "primitive/cuda/scale_mask/scale_mask_softmax.cuh"
 #include "primitive/cuda/softmax/softmax.cuh"
 #include "python/torch/invariant/column_rows.cuh"
