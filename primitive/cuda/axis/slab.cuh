@@ -47,7 +47,7 @@ class AxisExchange {
 
   // `scratch` is shared memory of AxisScratch bytes (axis/policy.h), aligned to 16 bytes, at the
   // same place in every block.
-  __device__ __forceinline__ AxisExchange(char* scratch, const AxisShape& p)
+  OFL_DEVICE AxisExchange(char* scratch, const AxisShape& p)
       : barrier_(scratch),
         lanes_(p.lanes),
         rows_(static_cast<int>(blockDim.x) / kWarp),
@@ -58,7 +58,7 @@ class AxisExchange {
     own_ = incoming_ + (blocks > 1 ? (columns_ + 1) * blocks : 0);
   }
   // Before MergeCluster, early: all threads of all blocks.
-  __device__ __forceinline__ void Open() {
+  OFL_DEVICE void Open() {
     if (threadIdx.x == 0) {
       barrier_.Init();
       ClusterBarrier::Publish();
@@ -69,13 +69,13 @@ class AxisExchange {
   // What the warps' first lanes have found becomes what the block has, concluded by the caller, and
   // every thread reads its columns.
   template <class Conclude>
-  __device__ __forceinline__ void MergeBlock(Stat (&stat)[kColumns], Conclude conclude) {
+  OFL_DEVICE void MergeBlock(Stat (&stat)[kColumns], Conclude conclude) {
     Put(stat);
     MergeMemory([&](int column) { return OwnOf(column); }, rows_, stat, conclude);
   }
   // The same over all blocks of the cluster. Once.
   template <class Conclude>
-  __device__ __forceinline__ void MergeCluster(Stat (&stat)[kColumns], Conclude conclude) {
+  OFL_DEVICE void MergeCluster(Stat (&stat)[kColumns], Conclude conclude) {
     const int rank = static_cast<int>(internal::ClusterRank());
     const int size = static_cast<int>(internal::ClusterSize());
     Put(stat);
@@ -94,8 +94,7 @@ class AxisExchange {
   }
   // The same of rows in memory: row r of a column is at(column)(r).
   template <class At, class Conclude>
-  __device__ __forceinline__ void MergeMemory(At at, int rows, Stat (&stat)[kColumns],
-                                              Conclude conclude) {
+  OFL_DEVICE void MergeMemory(At at, int rows, Stat (&stat)[kColumns], Conclude conclude) {
     MergeRows(at, rows, [&](int column, int member, int, const Stat& merged) {
       if (member == 0) result_[column] = conclude(merged);
     });
@@ -104,12 +103,12 @@ class AxisExchange {
 
  private:
   // A row of own_ is one longer than it has columns, so that no two rows lie in the same banks.
-  __device__ __forceinline__ int OwnRow() const { return lanes_ * kColumns + 1; }
+  OFL_DEVICE int OwnRow() const { return lanes_ * kColumns + 1; }
   // What the rows found of a column: a functor of the row.
-  __device__ __forceinline__ auto OwnOf(int column) const {
+  OFL_DEVICE auto OwnOf(int column) const {
     return [column, own = own_, stride = OwnRow()](int row) { return own[row * stride + column]; };
   }
-  __device__ __forceinline__ void Put(const Stat (&stat)[kColumns]) {
+  OFL_DEVICE void Put(const Stat (&stat)[kColumns]) {
     const int t = static_cast<int>(threadIdx.x), row = t / kWarp, lane = t % kWarp;
     if (lane < lanes_) {
 #pragma unroll
@@ -117,7 +116,7 @@ class AxisExchange {
     }
     __syncthreads();
   }
-  __device__ __forceinline__ void Take(Stat (&stat)[kColumns]) {
+  OFL_DEVICE void Take(Stat (&stat)[kColumns]) {
     __syncthreads();
     const int lane = static_cast<int>(threadIdx.x) % lanes_;
 #pragma unroll
@@ -125,7 +124,7 @@ class AxisExchange {
   }
   // A column's rows are dealt to `members` neighbouring lanes. All threads of the block.
   template <class At, class Use>
-  __device__ __forceinline__ void MergeRows(At at, int rows, Use use) {
+  OFL_DEVICE void MergeRows(At at, int rows, Use use) {
     int members = 1;
     while (members < rows && members < kWarp) members *= 2;
     const int member = static_cast<int>(threadIdx.x) & (members - 1);
@@ -158,7 +157,7 @@ struct AxisThread {
   int lane;
 
   // Of tile `tile`, whose positions are dealt to `parts` blocks.
-  __device__ __forceinline__ AxisThread(const AxisShape& p, int64_t tile, int part, int parts) {
+  OFL_DEVICE AxisThread(const AxisShape& p, int64_t tile, int part, int parts) {
     const unsigned t = threadIdx.x, row_of_lanes = t / static_cast<unsigned>(p.lanes);
     const unsigned slab = row_of_lanes / static_cast<unsigned>(p.ways);
     const int way = part * p.ways + static_cast<int>(row_of_lanes - slab * p.ways);
@@ -178,7 +177,7 @@ struct AxisThread {
 };
 
 template <int kBytes>
-__device__ __forceinline__ void CopyPackAsync(void* shared, const void* global) {
+OFL_DEVICE void CopyPackAsync(void* shared, const void* global) {
   if constexpr (kBytes == 16) {
     CopyAsync(shared, global, 16);
   } else {
@@ -199,13 +198,13 @@ class AxisPart {
   using Raw = typename A::Raw;
   static constexpr bool kShares = sizeof(T) * N >= 4;  // what an asynchronous copy takes
 
-  __device__ __forceinline__ AxisPart(char* shared, int shared_packs, const AxisThread<N>& me)
+  OFL_DEVICE AxisPart(char* shared, int shared_packs, const AxisThread<N>& me)
       : slots_(reinterpret_cast<OnChipPack<T, N>*>(shared)),
         shared_(shared_packs),
         rest_(static_cast<int>(me.rest)),
         stride_(static_cast<int>(me.stride)) {}
 
-  __device__ __forceinline__ void Load(const A& a, const AxisThread<N>& me) {
+  OFL_DEVICE void Load(const A& a, const AxisThread<N>& me) {
     const T* from[kInputs];
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) from[i] = a.Input(i) + me.offset;
@@ -232,12 +231,12 @@ class AxisPart {
     }
   }
   // Until all of it is there.
-  __device__ __forceinline__ void Wait() {
+  OFL_DEVICE void Wait() {
     if constexpr (kShares) WaitForCopiesOf<0>();
   }
   // f(Raw&) for every pack, along the axis. kWrite: f changes it.
   template <bool kWrite, class F>
-  __device__ __forceinline__ void Visit(F f) {
+  OFL_DEVICE void Visit(F f) {
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) {
       if (k * stride_ < rest_) f(held_[k]);
@@ -257,7 +256,7 @@ class AxisPart {
   }
 
  private:
-  __device__ __forceinline__ OnChipPack<T, N>* Slot(int j, int i) {
+  OFL_DEVICE OnChipPack<T, N>* Slot(int j, int i) {
     return slots_ + (j * kInputs + i) * blockDim.x + threadIdx.x;
   }
   OnChipPack<T, N>* slots_;

@@ -32,20 +32,20 @@ struct SpanColumn {
   T* at[kInputs];
   int rows, step;
 
-  __device__ __forceinline__ Raw Load(int row) const {
+  OFL_DEVICE Raw Load(int row) const {
     Raw raw;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) raw.input[i].held.v[0] = ConvertTo<C>(at[i][row * step]);
     return raw;
   }
-  __device__ __forceinline__ Raw LoadIf(bool there, int row) const {
+  OFL_DEVICE Raw LoadIf(bool there, int row) const {
     if (there) return Load(row);
     Raw raw;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) raw.input[i].held.v[0] = A::Nothing();
     return raw;
   }
-  __device__ __forceinline__ void Store(int row, const Pack<C, 1>& result) const {
+  OFL_DEVICE void Store(int row, const Pack<C, 1>& result) const {
     at[kInputs - 1][row * step] = ConvertTo<T>(result.v[0]);
   }
 };
@@ -55,7 +55,7 @@ template <class A, class T, int kWhole, int kMore>
 class HeldColumn {
  public:
   using Raw = typename A::Raw;
-  __device__ __forceinline__ explicit HeldColumn(const SpanColumn<A, T>& column) : column_(column) {
+  OFL_DEVICE explicit HeldColumn(const SpanColumn<A, T>& column) : column_(column) {
 #pragma unroll
     for (int k = 0; k < kWhole; ++k) held_[k] = column_.Load(k);
 #pragma unroll
@@ -63,18 +63,18 @@ class HeldColumn {
       held_[k] = column_.LoadIf(k < column_.rows, k);
     }
   }
-  __device__ __forceinline__ void Wait() const {}
+  OFL_DEVICE void Wait() const {}
   template <bool kWrite, class F>
-  __device__ __forceinline__ void Visit(F f) {
+  OFL_DEVICE void Visit(F f) {
 #pragma unroll
     for (Raw& raw : held_) f(raw);
   }
   template <class Stat>
-  __device__ __forceinline__ void Gather(const A& a, Stat (&stat)[1]) {
+  OFL_DEVICE void Gather(const A& a, Stat (&stat)[1]) {
     a.Gather(*this, 1, 1, stat);
   }
   template <class Stat>
-  __device__ __forceinline__ void Write(const A& a, const Stat& own, Stat (&stat)[1]) {
+  OFL_DEVICE void Write(const A& a, const Stat& own, Stat (&stat)[1]) {
     a.Rebase(own, stat[0]);
 #pragma unroll
     for (int k = 0; k < kWhole + kMore; ++k) {
@@ -94,15 +94,14 @@ template <class A, class T>
 class ReadColumn {
  public:
   using Raw = typename A::Raw;
-  __device__ __forceinline__ explicit ReadColumn(const SpanColumn<A, T>& column)
-      : column_(column) {}
+  OFL_DEVICE explicit ReadColumn(const SpanColumn<A, T>& column) : column_(column) {}
   template <class Stat>
-  __device__ __forceinline__ void Gather(const A& a, Stat (&stat)[1]) {
+  OFL_DEVICE void Gather(const A& a, Stat (&stat)[1]) {
     stat[0] = Stat();
     Visit([&](int, const Raw(&raw)[kSpanReadBatch]) { a.AddBatch(raw, kSpanReadBatch, stat); });
   }
   template <class Stat>
-  __device__ __forceinline__ void Write(const A& a, const Stat&, Stat (&stat)[1]) {
+  OFL_DEVICE void Write(const A& a, const Stat&, Stat (&stat)[1]) {
     Visit([&](int row, const Raw(&raw)[kSpanReadBatch]) {
 #pragma unroll
       for (int u = 0; u < kSpanReadBatch; ++u) {
@@ -113,7 +112,7 @@ class ReadColumn {
 
  private:
   template <class F>
-  __device__ __forceinline__ void Visit(F f) const {
+  OFL_DEVICE void Visit(F f) const {
     Raw raw[kSpanReadBatch];
     int row = 0;
     for (; row + kSpanReadBatch <= column_.rows; row += kSpanReadBatch) {
@@ -138,13 +137,13 @@ class SpanExchange {
   using Stat = typename A::Stat;
   using Merge = typename A::Merge;
 
-  __device__ __forceinline__ SpanExchange(char* scratch, const AxisSpan& s)
+  OFL_DEVICE SpanExchange(char* scratch, const AxisSpan& s)
       : barrier_(scratch),
         incoming_(reinterpret_cast<Stat*>(scratch + kSpanBarrierBytes)),
         slots_(incoming_ + (s.parts > 1 ? s.parts * s.columns : 0)),
         s_(s) {}
   // Before the blocks of a cluster merge, early.
-  __device__ __forceinline__ void Open() const {
+  OFL_DEVICE void Open() const {
     if (s_.parts == 1) return;
     if (threadIdx.x == 0) {
       barrier_.Init();
@@ -154,13 +153,13 @@ class SpanExchange {
   }
   // For all threads of all blocks, once; but where a column is a single thread's, which needs none.
   // Those that are not `present` have no column.
-  __device__ __forceinline__ void operator()(Stat& stat, bool present, int way, int column) const {
+  OFL_DEVICE void operator()(Stat& stat, bool present, int way, int column) const {
     MergeWays(stat, present, way);
     if (s_.parts > 1) MergeParts(stat, present && way == 0, column);
   }
 
  private:
-  __device__ __forceinline__ void MergeWays(Stat& stat, bool present, int way) const {
+  OFL_DEVICE void MergeWays(Stat& stat, bool present, int way) const {
     Stat* const mine = slots_ + (present ? threadIdx.x : 0);
     if (present) *mine = stat;
     __syncthreads();
@@ -182,7 +181,7 @@ class SpanExchange {
 #pragma unroll 1
     for (int i = apart; i < s_.ways; i += apart) stat = Merge{}(stat, first[i * s_.columns]);
   }
-  __device__ __forceinline__ void MergeParts(Stat& stat, bool sends, int column) const {
+  OFL_DEVICE void MergeParts(Stat& stat, bool sends, int column) const {
     const int rank = static_cast<int>(internal::ClusterRank());
     internal::ClusterWait();  // the others' barriers are there
     if (threadIdx.x == 0) {
@@ -208,9 +207,9 @@ class SpanExchange {
 // Thread t of those of all slices, by way and column. merge(stat, way, column) comes between what
 // it found and what it writes; it writes only where it is `present`.
 template <class Column, class A, class T, class F>
-__device__ __forceinline__ void VisitSpanColumn(const A& a, const AxisSpan& s,
-                                                const SpanShare<T, A::kInputs>& share, int t,
-                                                bool present, F merge) {
+OFL_DEVICE void VisitSpanColumn(const A& a, const AxisSpan& s,
+                                const SpanShare<T, A::kInputs>& share, int t, bool present,
+                                F merge) {
   using Stat = typename A::Stat;
   const int slice = s.SliceOf(t), member = t - slice * s.ways * s.columns;
   const int way = s.WayOf(member), in_row = member - way * s.columns;
@@ -231,8 +230,8 @@ __device__ __forceinline__ void VisitSpanColumn(const A& a, const AxisSpan& s,
 }
 
 template <class Column, class A, class T>
-__device__ __forceinline__ void VisitSpanAlone(const A& a, const AxisSpan& s,
-                                               const SpanShare<T, A::kInputs>& share) {
+OFL_DEVICE void VisitSpanAlone(const A& a, const AxisSpan& s,
+                               const SpanShare<T, A::kInputs>& share) {
   for (int t = threadIdx.x; t < share.slices * s.columns; t += blockDim.x) {
     VisitSpanColumn<Column>(a, s, share, t, true, [](typename A::Stat&, int, int) {});
   }
@@ -240,8 +239,8 @@ __device__ __forceinline__ void VisitSpanAlone(const A& a, const AxisSpan& s,
 
 // The columns of a block by threads that hold theirs: kBatches of rows and what is left, or fewer.
 template <int kBatches, class A, class T>
-__device__ __forceinline__ void VisitSpanHeld(const A& a, const AxisSpan& s,
-                                              const SpanShare<T, A::kInputs>& share) {
+OFL_DEVICE void VisitSpanHeld(const A& a, const AxisSpan& s,
+                              const SpanShare<T, A::kInputs>& share) {
   if constexpr (kBatches > 0) {
     if (s.rows < kBatches * kSpanBatch) return VisitSpanHeld<kBatches - 1>(a, s, share);
   }
@@ -250,9 +249,8 @@ __device__ __forceinline__ void VisitSpanHeld(const A& a, const AxisSpan& s,
 
 // The same by threads that read twice, alone or several to a column.
 template <class A, class T>
-__device__ __forceinline__ void VisitSpanRead(const A& a, const AxisSpan& s,
-                                              const SpanShare<T, A::kInputs>& share,
-                                              const SpanExchange<A>& exchange) {
+OFL_DEVICE void VisitSpanRead(const A& a, const AxisSpan& s, const SpanShare<T, A::kInputs>& share,
+                              const SpanExchange<A>& exchange) {
   using Column = ReadColumn<A, T>;
   if (s.ways == 1 && s.parts == 1) return VisitSpanAlone<Column>(a, s, share);
   const int t = static_cast<int>(threadIdx.x);

@@ -22,7 +22,7 @@ namespace oneflow_lite::cuda {
 namespace internal {
 
 template <class T>
-__device__ __forceinline__ int ElementsPast(const T* p) {
+OFL_DEVICE int ElementsPast(const T* p) {
   return static_cast<int>(reinterpret_cast<uintptr_t>(p) & (kPackBytes - 1)) /
          static_cast<int>(sizeof(T));
 }
@@ -36,7 +36,7 @@ struct SpanSegments {
 
   // Calls f(segment, word) for `words` words of each segment, dealt out to the block's threads.
   template <class F>
-  __device__ __forceinline__ void EachWord(int words, F f) const {
+  OFL_DEVICE void EachWord(int words, F f) const {
     const int threads = static_cast<int>(blockDim.x), t = static_cast<int>(threadIdx.x);
     if (segments == 1) {
       for (int w = t; w < words; w += threads) f(0, w);
@@ -55,7 +55,7 @@ struct SpanSegments {
 // Starts copies of the words that the segments end or fill, the first of which begins at p, and
 // copies what the segments have of another word.
 template <class T>
-__device__ __forceinline__ void CopySegmentsIn(char* shared, const T* p, const SpanSegments& s) {
+OFL_DEVICE void CopySegmentsIn(char* shared, const T* p, const SpanSegments& s) {
   constexpr int N = kPackSize<T>;
   const int past = ElementsPast(p);
   s.EachWord((s.count + N - 1) / N, [&](int segment, int w) {
@@ -76,24 +76,23 @@ __device__ __forceinline__ void CopySegmentsIn(char* shared, const T* p, const S
 // `barrier` is published, and by all threads what it has of another word. `shared` is as far behind
 // a multiple of 16 bytes as p is.
 template <class T>
-__device__ __forceinline__ int BulkBytes(const T* p, int count) {
+OFL_DEVICE int BulkBytes(const T* p, int count) {
   return (ElementsPast(p) + count) / kPackSize<T> * kPackBytes;
 }
 template <class T>
-__device__ __forceinline__ void CopySegmentInBulk(const ClusterBarrier& barrier, T* shared,
-                                                  const T* p, int count) {
+OFL_DEVICE void CopySegmentInBulk(const ClusterBarrier& barrier, T* shared, const T* p, int count) {
   const int past = ElementsPast(p), bytes = BulkBytes(p, count);
   if (bytes > 0) CopyBulk(barrier, shared - past, p - past, bytes);
 }
 template <class T>
-__device__ __forceinline__ void CopyRestOfSegment(T* shared, const T* p, int count) {
+OFL_DEVICE void CopyRestOfSegment(T* shared, const T* p, int count) {
   const int rest = (ElementsPast(p) + count) % kPackSize<T>;
   const int e = count - rest + static_cast<int>(threadIdx.x);
   if (e >= 0 && e < count) shared[e] = p[e];
 }
 // And back, by all threads, after PublishToStores and a barrier: whole words by a bulk copy.
 template <class T>
-__device__ __forceinline__ void CopySegmentOutBulk(T* p, const T* shared, int count) {
+OFL_DEVICE void CopySegmentOutBulk(T* p, const T* shared, int count) {
   constexpr int N = kPackSize<T>;
   const int before = ElementsToBoundary(p), head = before < count ? before : count;
   const int words = (count - head) / N, tail = head + words * N;
@@ -106,7 +105,7 @@ __device__ __forceinline__ void CopySegmentOutBulk(T* p, const T* shared, int co
 // Stores the one segment whose elements begin `past` behind `shared`: whole words, and single
 // elements where a word is shared with a neighbour.
 template <class T>
-__device__ __forceinline__ void CopySegmentOut(T* p, const char* shared, int past, int count) {
+OFL_DEVICE void CopySegmentOut(T* p, const char* shared, int past, int count) {
   constexpr int N = kPackSize<T>;
   const T* const elements = reinterpret_cast<const T*>(shared) + past;
   const int before = ElementsToBoundary(p), head = before < count ? before : count;
@@ -127,7 +126,7 @@ __device__ __forceinline__ void CopySegmentOut(T* p, const char* shared, int pas
 
 // The same of all segments, where p lies as the words in shared memory do.
 template <class T>
-__device__ __forceinline__ void CopySegmentsOut(T* p, const char* shared, const SpanSegments& s) {
+OFL_DEVICE void CopySegmentsOut(T* p, const char* shared, const SpanSegments& s) {
   constexpr int N = kPackSize<T>;
   const int past = ElementsPast(p);
   s.EachWord((s.count + 2 * N - 2) / N, [&](int segment, int w) {
@@ -161,9 +160,8 @@ struct SpanPointers {
 template <class T, int kInputs, bool kOne>
 class SpanCopies {
  public:
-  __device__ __forceinline__ SpanCopies(const SpanPointers<T, kInputs>& p, const AxisSpan& s,
-                                        char* shared, int64_t first,
-                                        const internal::SpanSegments& segments)
+  OFL_DEVICE SpanCopies(const SpanPointers<T, kInputs>& p, const AxisSpan& s, char* shared,
+                        int64_t first, const internal::SpanSegments& segments)
       : barrier_(shared + kInputs * s.buffer_bytes, 1),
         to_(p.output + first),
         segments_(segments),
@@ -178,9 +176,9 @@ class SpanCopies {
       at_[i] = reinterpret_cast<T*>(shared + i * s.buffer_bytes + past);
     }
   }
-  __device__ __forceinline__ T* At(int i) const { return at_[i]; }
+  OFL_DEVICE T* At(int i) const { return at_[i]; }
   // All threads; everything is there then.
-  __device__ __forceinline__ void In() const {
+  OFL_DEVICE void In() const {
     if (bulk_) {
       if (threadIdx.x == 0) {
         barrier_.Init();
@@ -211,7 +209,7 @@ class SpanCopies {
     __syncthreads();
   }
   // The results, in the place of the last input.
-  __device__ __forceinline__ void Out() const {
+  OFL_DEVICE void Out() const {
     constexpr int kLast = kInputs - 1;
     const int past = internal::ElementsPast(from_[kLast]);
     const bool alike = internal::ElementsPast(to_) == past;
@@ -228,7 +226,7 @@ class SpanCopies {
 
  private:
   // The word in which an input's elements begin.
-  __device__ __forceinline__ char* Base(int i) const {
+  OFL_DEVICE char* Base(int i) const {
     return reinterpret_cast<char*>(at_[i] - internal::ElementsPast(from_[i]));
   }
   ClusterBarrier barrier_;

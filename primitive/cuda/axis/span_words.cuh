@@ -28,10 +28,10 @@ struct SpanMember {
   int slice, way, slot, before, first;
 
   // before: elements of another slice in the slice's first word.
-  static __device__ __forceinline__ int Before(const AxisSpan& s, int past, int slice) {
+  static OFL_DEVICE int Before(const AxisSpan& s, int past, int slice) {
     return (past + slice * s.slice_pitch) & (N - 1);
   }
-  __device__ __forceinline__ SpanMember(const AxisSpan& s, int past, int t) {
+  OFL_DEVICE SpanMember(const AxisSpan& s, int past, int t) {
     slice = s.SliceOf(t);
     const int member = t - slice * s.ways * s.words;
     way = s.WayOf(member);
@@ -40,10 +40,8 @@ struct SpanMember {
     first = way * s.turn + slot - before;
   }
   // Of the turn's slots, in those that all slices have of a block.
-  __device__ __forceinline__ int Slot(const AxisSpan& s) const {
-    return (slice * s.ways + way) * s.turn + slot;
-  }
-  __device__ __forceinline__ int Column(const AxisSpan& s, int i) const {
+  OFL_DEVICE int Slot(const AxisSpan& s) const { return (slice * s.ways + way) * s.turn + slot; }
+  OFL_DEVICE int Column(const AxisSpan& s, int i) const {
     int column = slot + i - before;
     if (column < 0) column += s.turn;
     return column < s.columns ? column : column - s.columns;
@@ -59,8 +57,8 @@ class SpanWords {
   using T = typename A::T;
   using Raw = typename A::Raw;
 
-  __device__ __forceinline__ SpanWords(const AxisSpan& s, const SpanShare<T, kInputs>& share,
-                                       const SpanMember<N>& me)
+  OFL_DEVICE SpanWords(const AxisSpan& s, const SpanShare<T, kInputs>& share,
+                       const SpanMember<N>& me)
       : step_(s.ways * s.turn) {
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
@@ -71,17 +69,17 @@ class SpanWords {
     begin_ = me.first < 0 ? 1 : 0;
     end_ = count_ > 0 && left - (count_ - 1) * step_ < N ? count_ - 1 : count_;
   }
-  __device__ __forceinline__ void Wait() const {}
+  OFL_DEVICE void Wait() const {}
   // f(Raw&) for every word, along the axis; what is no element of the slice is A::Nothing().
   template <bool kWrite, class F>
-  __device__ __forceinline__ void Visit(F f) const {
+  OFL_DEVICE void Visit(F f) const {
     static_assert(!kWrite, "nothing is kept in the words");
     VisitBatches(
         f, [](int, const Raw&) {}, [](int, const Raw&) {});
   }
   // result(Raw) in each word's place.
   template <class F>
-  __device__ __forceinline__ void Replace(F result) const {
+  OFL_DEVICE void Replace(F result) const {
     VisitBatches([](Raw&) {}, [&](int k, const Raw& raw) { Store(k, result(raw)); },
                  [&](int k, const Raw& raw) { StoreSome(k, result(raw)); });
   }
@@ -91,7 +89,7 @@ class SpanWords {
 
   // f(raw), then whole(k, raw) in batches of words that are all inside, some(k, raw) in others.
   template <class F, class Whole, class Some>
-  __device__ __forceinline__ void VisitBatches(F f, Whole whole, Some some) const {
+  OFL_DEVICE void VisitBatches(F f, Whole whole, Some some) const {
 #pragma unroll 1
     for (int k = 0; k < count_; k += kBatch) {
       Raw raw[kBatch];
@@ -115,8 +113,8 @@ class SpanWords {
     }
   }
   // Of words that lie across the slice's beginning or end, the one element inside.
-  __device__ __forceinline__ int Inside(int k) const { return k < begin_ ? 1 : 0; }
-  __device__ __forceinline__ Raw Load(int k) const {
+  OFL_DEVICE int Inside(int k) const { return k < begin_ ? 1 : 0; }
+  OFL_DEVICE Raw Load(int k) const {
     Raw raw;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
@@ -124,7 +122,7 @@ class SpanWords {
     }
     return raw;
   }
-  __device__ __forceinline__ Raw LoadSome(int k) const {
+  OFL_DEVICE Raw LoadSome(int k) const {
     if (k >= begin_ && k < end_) return Load(k);
     Raw raw;
 #pragma unroll
@@ -139,10 +137,10 @@ class SpanWords {
     }
     return raw;
   }
-  __device__ __forceinline__ void Store(int k, const Pack<T, N>& pack) const {
+  OFL_DEVICE void Store(int k, const Pack<T, N>& pack) const {
     reinterpret_cast<Word*>(at_[kInputs - 1] + k * step_)->Put(pack);
   }
-  __device__ __forceinline__ void StoreSome(int k, const Pack<T, N>& pack) const {
+  OFL_DEVICE void StoreSome(int k, const Pack<T, N>& pack) const {
     if (k >= begin_ && k < end_) {
       Store(k, pack);
     } else if (k < count_) {
@@ -161,18 +159,17 @@ class WordsExchange {
   static constexpr int N = A::N;
   using Stat = typename A::Stat;
 
-  __device__ __forceinline__ WordsExchange(char* scratch, const AxisSpan& s)
+  OFL_DEVICE WordsExchange(char* scratch, const AxisSpan& s)
       : result_(reinterpret_cast<Stat*>(scratch + kSpanBarrierBytes)),
         own_(result_ + s.slices * s.columns) {}
-  __device__ __forceinline__ Stat* Own(const AxisSpan& s, const SpanMember<N>& me) const {
+  OFL_DEVICE Stat* Own(const AxisSpan& s, const SpanMember<N>& me) const {
     return own_ + me.Slot(s);
   }
-  __device__ __forceinline__ const Stat& Result(const AxisSpan& s, const SpanMember<N>& me,
-                                                int i) const {
+  OFL_DEVICE const Stat& Result(const AxisSpan& s, const SpanMember<N>& me, int i) const {
     return result_[me.slice * s.columns + me.Column(s, i)];
   }
   // What the threads left in Own becomes Result, a column by `members` neighbouring lanes.
-  __device__ __forceinline__ void Merge(const A& a, const AxisSpan& s, int slices, int past) const {
+  OFL_DEVICE void Merge(const A& a, const AxisSpan& s, int slices, int past) const {
     __syncthreads();
     const int columns = slices * s.columns, threads = static_cast<int>(blockDim.x);
     const bool two = s.turn != s.columns;  // words of a turn have a column
@@ -212,9 +209,9 @@ class WordsExchange {
 // The results of a share in the place of its last input. past: elements before the first in its
 // word, of every input alike.
 template <class A>
-__device__ __forceinline__ void VisitSpanWords(const A& a, const AxisSpan& s,
-                                               const SpanShare<typename A::T, A::kInputs>& share,
-                                               char* scratch, int past) {
+OFL_DEVICE void VisitSpanWords(const A& a, const AxisSpan& s,
+                               const SpanShare<typename A::T, A::kInputs>& share, char* scratch,
+                               int past) {
   const WordsExchange<A> exchange(scratch, s);
   using Member = SpanMember<A::N>;
   using Stat = typename A::Stat;

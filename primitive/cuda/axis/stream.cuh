@@ -14,7 +14,7 @@ enum class AxisPhase { kGather, kWrite, kBoth };
 
 // f(raw, count) for batches of packs, along the axis; offset: of the first.
 template <class A, class F>
-__device__ __forceinline__ void VisitBatches(const A& a, const AxisThread<A::N>& me, F f) {
+OFL_DEVICE void VisitBatches(const A& a, const AxisThread<A::N>& me, F f) {
   constexpr int N = A::N, kBatch = AxisPolicy::kBatch / A::kInputs;
   int64_t offset = me.offset;
   for (int64_t left = me.rest; left > 0; left -= kBatch * me.stride) {

@@ -18,18 +18,18 @@ namespace oneflow_lite::cuda {
 
 // The first `bytes` of 16 are copied, zeros take the place of the rest. The thread that waits for
 // the copy may read the slot; others after a barrier.
-__device__ __forceinline__ void CopyAsync(uint32_t shared, const void* global, int bytes) {
+OFL_DEVICE void CopyAsync(uint32_t shared, const void* global, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                :
                : "r"(shared), "l"(__cvta_generic_to_global(global)), "r"(bytes)
                : "memory");
 }
-__device__ __forceinline__ void CopyAsync(void* shared, const void* global, int bytes) {
+OFL_DEVICE void CopyAsync(void* shared, const void* global, int bytes) {
   CopyAsync(static_cast<uint32_t>(__cvta_generic_to_shared(shared)), global, bytes);
 }
 // Loads 16 bytes from an address in the window of shared memory. The load is made here: the
 // compiler may not use what it read there before.
-__device__ __forceinline__ uint4 LoadShared(uint32_t shared) {
+OFL_DEVICE uint4 LoadShared(uint32_t shared) {
   uint4 v;
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
@@ -37,18 +37,16 @@ __device__ __forceinline__ uint4 LoadShared(uint32_t shared) {
   return v;
 }
 
-__device__ __forceinline__ void CommitCopies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
+OFL_DEVICE void CommitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <int kPending>
-__device__ __forceinline__ void WaitForCopiesOf() {
+OFL_DEVICE void WaitForCopiesOf() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kPending) : "memory");
 }
 // Until at most `pending` batches of this thread are under way: 0 to kMaxPendingCopies, the same
 // number in all threads.
 inline constexpr int kMaxPendingCopies = 3;
-__device__ __forceinline__ void WaitForCopies(int pending) {
+OFL_DEVICE void WaitForCopies(int pending) {
   if (pending >= 3) {
     WaitForCopiesOf<3>();
   } else if (pending == 2) {
@@ -61,23 +59,23 @@ __device__ __forceinline__ void WaitForCopies(int pending) {
 }
 
 // A barrier of `threads` threads, whole warps, of a block. Barrier 0 is __syncthreads().
-__device__ __forceinline__ void NamedBarrier(int id, int threads) {
+OFL_DEVICE void NamedBarrier(int id, int threads) {
   asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory");
 }
 
 // Hints that a line of memory will be read soon.
-__device__ __forceinline__ void PrefetchToL2(const void* global) {
+OFL_DEVICE void PrefetchToL2(const void* global) {
   asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(global)));
 }
 
 // Lets a kernel behind this one that may start before its end (LaunchAfter, LaunchFusedRows) take
 // its place as soon as there is room, though it still waits.
-__device__ __forceinline__ void AllowNextKernel() {
+OFL_DEVICE void AllowNextKernel() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("griddepcontrol.launch_dependents;" ::: "memory");))
 }
 // In a kernel that may start before the one in front of it has ended: waits for that, and for what
 // it wrote.
-__device__ __forceinline__ void WaitForPreviousKernel() {
+OFL_DEVICE void WaitForPreviousKernel() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("griddepcontrol.wait;" ::: "memory");))
 }
 
@@ -97,18 +95,18 @@ __device__ __forceinline__ void WaitForPreviousKernel() {
 //   barrier.AwaitBlock(0);                  // 1 the next time, and so on in turn
 
 // A constant on the device.
-__device__ __forceinline__ bool HasBulkCopies() {
+OFL_DEVICE bool HasBulkCopies() {
   NV_IF_ELSE_TARGET(NV_PROVIDES_SM_90, (return true;), (return false;))
 }
 
 // After the last Init of barriers that count copies.
-__device__ __forceinline__ void PublishToCopies() {
+OFL_DEVICE void PublishToCopies() {
   ClusterBarrier::Publish();
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.proxy.async.shared::cta;" ::: "memory");))
 }
 
-__device__ __forceinline__ void CopyBulk(const ClusterBarrier& barrier, void* shared,
-                                         const void* global, int bytes) {
+OFL_DEVICE void CopyBulk(const ClusterBarrier& barrier, void* shared, const void* global,
+                         int bytes) {
   NV_IF_TARGET(
       NV_PROVIDES_SM_90,
       (asm volatile(
@@ -119,12 +117,12 @@ __device__ __forceinline__ void CopyBulk(const ClusterBarrier& barrier, void* sh
 }
 
 // Of threads that have written what StoreBulk is to read, before they meet the one that calls it.
-__device__ __forceinline__ void PublishToStores() {
+OFL_DEVICE void PublishToStores() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.proxy.async.shared::cta;" ::: "memory");))
 }
 
 // Returns when shared memory has been read. Both aligned to 16 bytes, bytes a multiple of 16.
-__device__ __forceinline__ void StoreBulk(void* global, const void* shared, int bytes) {
+OFL_DEVICE void StoreBulk(void* global, const void* shared, int bytes) {
   NV_IF_TARGET(
       NV_PROVIDES_SM_90,
       (asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\n"
@@ -135,7 +133,7 @@ __device__ __forceinline__ void StoreBulk(void* global, const void* shared, int 
 }
 
 // A hint that `bytes` of memory will be read soon.
-__device__ __forceinline__ void PrefetchBulk(const void* global, int bytes) {
+OFL_DEVICE void PrefetchBulk(const void* global, int bytes) {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
                                                     __cvta_generic_to_global(global)),
                                                 "r"(bytes)

@@ -10,37 +10,39 @@
 #include <nv/target>
 #include <type_traits>
 
+#include "primitive/cuda/chip/inline.cuh"
+
 namespace oneflow_lite::cuda {
 
 inline constexpr int kMaxClusterBlocks = 16;
 
 namespace internal {
 
-__device__ __forceinline__ unsigned ClusterRank() {
+OFL_DEVICE unsigned ClusterRank() {
   unsigned rank = 0;
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));))
   return rank;
 }
-__device__ __forceinline__ unsigned ClusterSize() {
+OFL_DEVICE unsigned ClusterSize() {
   unsigned size = 1;
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));))
   return size;
 }
 // Which cluster of the grid, along x.
-__device__ __forceinline__ unsigned ClusterIndex() {
+OFL_DEVICE unsigned ClusterIndex() {
   unsigned index = blockIdx.x;
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));))
   return index;
 }
 // All threads of all blocks meet in Wait; what they wrote before Arrive is seen after it, which
 // ArriveRelaxed does not promise: it waits for no writes.
-__device__ __forceinline__ void ClusterArrive() {
+OFL_DEVICE void ClusterArrive() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.arrive.release;" ::: "memory");))
 }
-__device__ __forceinline__ void ClusterArriveRelaxed() {
+OFL_DEVICE void ClusterArriveRelaxed() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");))
 }
-__device__ __forceinline__ void ClusterWait() {
+OFL_DEVICE void ClusterWait() {
   NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("barrier.cluster.wait.acquire;" ::: "memory");))
 }
 
@@ -55,35 +57,35 @@ class ClusterBarrier {
 
   // `place` is shared memory, aligned to 8 bytes, at the same place in every block; `index` of
   // several that follow one another.
-  __device__ __forceinline__ explicit ClusterBarrier(const void* place, int index = 0)
+  OFL_DEVICE explicit ClusterBarrier(const void* place, int index = 0)
       : at_(Address(place) + index * kBytes) {}
 
   // By one thread, before the blocks meet; Publish after the last Init. arrivals: how many calls of
   // Expect or Arrive make a turn.
-  __device__ __forceinline__ void Init(int arrivals = 1) const {
+  OFL_DEVICE void Init(int arrivals = 1) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at_), "r"(arrivals)
                                : "memory");))
   }
-  __device__ __forceinline__ static void Publish() {
+  OFL_DEVICE static void Publish() {
     NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.mbarrier_init.release.cluster;" ::
                                                       : "memory");))
   }
   // Of this block. What the thread wrote to shared memory before is there for those who await.
-  __device__ __forceinline__ void Arrive() const {
+  OFL_DEVICE void Arrive() const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at_)
                                : "memory");))
   }
   // The same, and says how many bytes come in during this turn besides.
-  __device__ __forceinline__ void Expect(int bytes) const {
+  OFL_DEVICE void Expect(int bytes) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at_),
                                "r"(bytes)
                                : "memory");))
   }
   // Until all have arrived and all bytes come in. `parity` is 0 in the first turn and alternates.
-  __device__ __forceinline__ void Await(int parity) const {
+  OFL_DEVICE void Await(int parity) const {
     NV_IF_TARGET(
         NV_PROVIDES_SM_90,
         (asm volatile("{ .reg .pred done;\n"
@@ -95,7 +97,7 @@ class ClusterBarrier {
   }
   // The same where all comes from this block or from bulk copies, so that no acquire over the
   // cluster is needed: that empties the L1, and waits for it.
-  __device__ __forceinline__ void AwaitBlock(int parity) const {
+  OFL_DEVICE void AwaitBlock(int parity) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("{ .reg .pred done;\n"
                                "again:\n"
@@ -107,7 +109,7 @@ class ClusterBarrier {
   // Stores `v`, whose size is a multiple of 4, at the place in block `rank` that `slot` is here,
   // aligned as the largest word that divides its size, and counts its bytes there.
   template <class T>
-  __device__ __forceinline__ void Send(T* slot, int rank, const T& v) const {
+  OFL_DEVICE void Send(T* slot, int rank, const T& v) const {
     using Word =
         std::conditional_t<sizeof(T) % 16 == 0, uint4,
                            std::conditional_t<sizeof(T) % 8 == 0, unsigned long long, uint32_t>>;
@@ -121,19 +123,19 @@ class ClusterBarrier {
   }
 
   // The barrier `index` places behind this one.
-  __device__ __forceinline__ ClusterBarrier Next(int index) const {
+  OFL_DEVICE ClusterBarrier Next(int index) const {
     ClusterBarrier next = *this;
     next.at_ += index * kBytes;
     return next;
   }
   // Where it is, in the window of shared memory.
-  __device__ __forceinline__ uint32_t address() const { return at_; }
+  OFL_DEVICE uint32_t address() const { return at_; }
 
  private:
-  __device__ __forceinline__ static uint32_t Address(const void* p) {
+  OFL_DEVICE static uint32_t Address(const void* p) {
     return static_cast<uint32_t>(__cvta_generic_to_shared(p));
   }
-  __device__ __forceinline__ void SendWord(uint32_t slot, int rank, const uint4& v) const {
+  OFL_DEVICE void SendWord(uint32_t slot, int rank, const uint4& v) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("{ .reg .b32 to, count;\n"
                                "mapa.shared::cluster.u32 to, %0, %2;\n"
@@ -143,7 +145,7 @@ class ClusterBarrier {
                                "r"(at_), "r"(rank), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                                : "memory");))
   }
-  __device__ __forceinline__ void SendWord(uint32_t slot, int rank, unsigned long long v) const {
+  OFL_DEVICE void SendWord(uint32_t slot, int rank, unsigned long long v) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("{ .reg .b32 to, count;\n"
                                "mapa.shared::cluster.u32 to, %0, %2;\n"
@@ -153,7 +155,7 @@ class ClusterBarrier {
                                "r"(at_), "r"(rank), "l"(v)
                                : "memory");))
   }
-  __device__ __forceinline__ void SendWord(uint32_t slot, int rank, uint32_t v) const {
+  OFL_DEVICE void SendWord(uint32_t slot, int rank, uint32_t v) const {
     NV_IF_TARGET(NV_PROVIDES_SM_90,
                  (asm volatile("{ .reg .b32 to, count;\n"
                                "mapa.shared::cluster.u32 to, %0, %2;\n"

@@ -18,7 +18,7 @@ class ClusterExchange {
 
   // `scratch` is shared memory, aligned to 16 bytes, at the same place in every block. All threads
   // of the cluster must come here, and exchange at least once.
-  __device__ __forceinline__ void Start(char* scratch) {
+  OFL_DEVICE void Start(char* scratch) {
     scratch_ = scratch;
     if (threadIdx.x == 0) {
       for (int half = 0; half < 2; ++half) Barrier(half).Init();
@@ -26,7 +26,7 @@ class ClusterExchange {
     }
     internal::ClusterArriveRelaxed();
   }
-  __device__ __forceinline__ void Finish() {
+  OFL_DEVICE void Finish() {
     internal::ClusterArrive();
     internal::ClusterWait();
   }
@@ -36,7 +36,7 @@ class ClusterExchange {
   // cluster must come here. Once they have read the slots, the threads of a block must meet in a
   // barrier before the next exchange: that of the reduction over the block that gives v.
   template <class T>
-  __device__ __forceinline__ const char* Exchange(const T& v) {
+  OFL_DEVICE const char* Exchange(const T& v) {
     static_assert(sizeof(T) <= kReduceSlotBytes);
     // Another block's shared memory is there only once that block runs.
     if (turn_ == 0) internal::ClusterWait();
@@ -55,12 +55,12 @@ class ClusterExchange {
     return slots;
   }
   template <class T>
-  __device__ __forceinline__ static const T& Value(const char* slots, int i) {
+  OFL_DEVICE static const T& Value(const char* slots, int i) {
     return *reinterpret_cast<const T*>(slots + i * kReduceSlotBytes);
   }
   // The sum in the order of the blocks.
   template <class T>
-  __device__ __forceinline__ T Sum(const T& v) {
+  OFL_DEVICE T Sum(const T& v) {
     const char* slots = Exchange(v);
     T sum = Value<T>(slots, 0);
     for (int i = 1; i < size(); ++i) sum = sum + Value<T>(slots, i);
@@ -69,18 +69,18 @@ class ClusterExchange {
   // The blocks' values merged, in every thread with the same bits; `identity` stands for the blocks
   // that are not there.
   template <class T, class Op>
-  __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
+  OFL_DEVICE T Reduce(const T& v, Op op, const T& identity) {
     const char* slots = Exchange(v);
     const int lane = threadIdx.x % kWarp;
     // The opposite of Block::ReduceWarps: this choice between two addresses keeps `identity` in
     // memory, because some kernels have no register left for it.
     return ReduceLanes<kWarp>(lane < size() ? Value<T>(slots, lane) : identity, op);
   }
-  __device__ __forceinline__ static int rank() { return static_cast<int>(internal::ClusterRank()); }
-  __device__ __forceinline__ static int size() { return static_cast<int>(internal::ClusterSize()); }
+  OFL_DEVICE static int rank() { return static_cast<int>(internal::ClusterRank()); }
+  OFL_DEVICE static int size() { return static_cast<int>(internal::ClusterSize()); }
 
  private:
-  __device__ __forceinline__ ClusterBarrier Barrier(int half) const {
+  OFL_DEVICE ClusterBarrier Barrier(int half) const {
     return ClusterBarrier(scratch_ + 2 * kMaxBlocks * kReduceSlotBytes, half);
   }
   char* scratch_ = nullptr;
@@ -107,7 +107,7 @@ class ClusterGather {
   // `shared`: Bytes, aligned to 16, at the same place in every block. All threads of all blocks
   // must come here, to Give at least one value per block, and to Take. Not `together`: each block
   // is alone, whatever the cluster.
-  __device__ __forceinline__ ClusterGather(char* shared, int values, bool together = true)
+  OFL_DEVICE ClusterGather(char* shared, int values, bool together = true)
       : slots_(reinterpret_cast<C*>(shared + kBarrierBytes)),
         barrier_(shared),
         values_(values),
@@ -120,18 +120,16 @@ class ClusterGather {
     }
     internal::ClusterArriveRelaxed();
   }
-  __device__ __forceinline__ int block() const {
-    return together_ ? static_cast<int>(internal::ClusterRank()) : 0;
-  }
-  __device__ __forceinline__ int blocks() const {
+  OFL_DEVICE int block() const { return together_ ? static_cast<int>(internal::ClusterRank()) : 0; }
+  OFL_DEVICE int blocks() const {
     return together_ ? static_cast<int>(internal::ClusterSize()) : 1;
   }
 
   // Once, by all threads, before the first Give: the first block's shared memory is there.
-  __device__ __forceinline__ void Meet() {
+  OFL_DEVICE void Meet() {
     if (blocks() > 1) internal::ClusterWait();
   }
-  __device__ __forceinline__ void Give(int i, C v) {
+  OFL_DEVICE void Give(int i, C v) {
     C* const slot = slots_ + block() * values_ + i;
     if (blocks() == 1) {
       *slot = v;
@@ -139,7 +137,7 @@ class ClusterGather {
       barrier_.Send(slot, 0, v);
     }
   }
-  __device__ __forceinline__ bool Take() {
+  OFL_DEVICE bool Take() {
     if (block() > 0) return false;
     if (blocks() == 1) {
       __syncthreads();
@@ -148,7 +146,7 @@ class ClusterGather {
     }
     return true;
   }
-  __device__ __forceinline__ C Value(int block, int i) const { return slots_[block * values_ + i]; }
+  OFL_DEVICE C Value(int block, int i) const { return slots_[block * values_ + i]; }
 
  private:
   static constexpr size_t kBarrierBytes = 16;

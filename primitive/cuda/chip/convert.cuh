@@ -9,6 +9,8 @@
 
 #include <type_traits>
 
+#include "primitive/cuda/chip/inline.cuh"
+
 namespace oneflow_lite::cuda {
 
 // The type in which kernels compute: float for the 16-bit floats, else the type itself.
@@ -31,7 +33,7 @@ using ComputeType = typename ComputeTypeOf<T>::type;
 // x != 0. A float outside an integer's range, or NaN, becomes the smallest int64 (int32 on the way
 // to narrower integers), which narrower integers then truncate: what the CPU does too.
 template <class To, class From>
-__device__ __forceinline__ To ConvertTo(From x) {
+OFL_DEVICE To ConvertTo(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
   } else if constexpr (std::is_same_v<From, __half>) {

@@ -12,6 +12,8 @@
 
 #include <type_traits>
 
+#include "primitive/cuda/chip/inline.cuh"
+
 namespace oneflow_lite::cuda {
 
 inline constexpr int kWarp = 32;
@@ -20,23 +22,23 @@ inline constexpr int kReduceSlotBytes = 32;  // the largest value that a block r
 
 struct Plus {
   template <class T>
-  __device__ __forceinline__ T operator()(const T& a, const T& b) const {
+  OFL_DEVICE T operator()(const T& a, const T& b) const {
     return a + b;
   }
 };
 // The larger one; a NaN loses, so that it must be found by other means (a sum of exponentials).
 struct Larger {
   template <class T>
-  __device__ __forceinline__ T operator()(const T& a, const T& b) const {
+  OFL_DEVICE T operator()(const T& a, const T& b) const {
     return a > b || b != b ? a : b;
   }
-  __device__ __forceinline__ float operator()(float a, float b) const { return fmaxf(a, b); }
-  __device__ __forceinline__ double operator()(double a, double b) const { return fmax(a, b); }
+  OFL_DEVICE float operator()(float a, float b) const { return fmaxf(a, b); }
+  OFL_DEVICE double operator()(double a, double b) const { return fmax(a, b); }
 };
 
 // Another lane's value; a struct overloads it for itself.
 template <class T>
-__device__ __forceinline__ T ShuffleXor(T v, int mask) {
+OFL_DEVICE T ShuffleXor(T v, int mask) {
   return __shfl_xor_sync(0xffffffffu, v, mask);
 }
 
@@ -47,7 +49,7 @@ struct CompensatedSum {
   C high = 0;
   C low = 0;
 
-  __device__ __forceinline__ void Add(C value) {
+  OFL_DEVICE void Add(C value) {
     const C sum = high + value;
     if constexpr (std::is_floating_point_v<C>) {
       const C part = sum - high;
@@ -56,14 +58,14 @@ struct CompensatedSum {
     high = sum;
   }
   // An infinite sum has a NaN for its error.
-  __device__ __forceinline__ C Get() const {
+  OFL_DEVICE C Get() const {
     const C sum = high + low;
     return sum == sum ? sum : high;
   }
 };
 
 template <class C>
-__device__ __forceinline__ CompensatedSum<C> ShuffleXor(CompensatedSum<C> v, int mask) {
+OFL_DEVICE CompensatedSum<C> ShuffleXor(CompensatedSum<C> v, int mask) {
   v.high = ShuffleXor(v.high, mask);
   v.low = ShuffleXor(v.low, mask);
   return v;
@@ -72,8 +74,8 @@ __device__ __forceinline__ CompensatedSum<C> ShuffleXor(CompensatedSum<C> v, int
 // Symmetric to the last bit.
 struct MergeCompensated {
   template <class C>
-  __device__ __forceinline__ CompensatedSum<C> operator()(const CompensatedSum<C>& a,
-                                                          const CompensatedSum<C>& b) const {
+  OFL_DEVICE CompensatedSum<C> operator()(const CompensatedSum<C>& a,
+                                          const CompensatedSum<C>& b) const {
     CompensatedSum<C> merged{a.high, a.low + b.low};
     merged.Add(b.high);
     return merged;
@@ -81,7 +83,7 @@ struct MergeCompensated {
 };
 
 template <int kLanes, class T, class Op>
-__device__ __forceinline__ T ReduceLanes(T v, Op op) {
+OFL_DEVICE T ReduceLanes(T v, Op op) {
 #pragma unroll
   for (int mask = kLanes / 2; mask > 0; mask /= 2) v = op(v, ShuffleXor(v, mask));
   return v;
@@ -92,10 +94,10 @@ template <int kLanes_>
 class LaneGroup {
  public:
   static constexpr int kLanes = kLanes_;
-  __device__ __forceinline__ int rank() const { return threadIdx.x % kLanes; }
-  __device__ __forceinline__ static constexpr int size() { return kLanes; }
+  OFL_DEVICE int rank() const { return threadIdx.x % kLanes; }
+  OFL_DEVICE static constexpr int size() { return kLanes; }
   template <class T, class Op>
-  __device__ __forceinline__ T Reduce(T v, Op op, T /*identity*/) {
+  OFL_DEVICE T Reduce(T v, Op op, T /*identity*/) {
     return ReduceLanes<kLanes>(v, op);
   }
 };
@@ -104,21 +106,20 @@ class LaneGroup {
 class Block {
  public:
   // `scratch` is shared memory; see kScratchBytes.
-  __device__ __forceinline__ explicit Block(void* scratch)
-      : scratch_(static_cast<char*>(scratch)) {}
+  OFL_DEVICE explicit Block(void* scratch) : scratch_(static_cast<char*>(scratch)) {}
   static constexpr int kScratchBytes = 2 * kMaxWarps * kReduceSlotBytes;
   static constexpr int kLanes = kWarp * kMaxWarps;  // at most
 
-  __device__ __forceinline__ int rank() const { return threadIdx.x; }
-  __device__ __forceinline__ int size() const { return blockDim.x; }
+  OFL_DEVICE int rank() const { return threadIdx.x; }
+  OFL_DEVICE int size() const { return blockDim.x; }
   // Every thread must call it. `identity` stands for the warps that are not there.
   template <class T, class Op>
-  __device__ __forceinline__ T Reduce(T v, Op op, T identity) {
+  OFL_DEVICE T Reduce(T v, Op op, T identity) {
     return ReduceWarps(ReduceLanes<kWarp>(v, op), op, identity);
   }
   // The same of values that each warp's lanes already agree on.
   template <class T, class Op>
-  __device__ __forceinline__ T ReduceWarps(T v, Op op, T identity) {
+  OFL_DEVICE T ReduceWarps(T v, Op op, T identity) {
     static_assert(sizeof(T) <= kReduceSlotBytes, "a value must fit in a slot");
     // The two halves alternate, so that one barrier per reduction is enough: a half is written
     // again only after the barrier of the reduction in between.
@@ -135,7 +136,7 @@ class Block {
   }
   // The warps' values, in their order. Nothing else may be reduced before or after it.
   template <class T>
-  __device__ __forceinline__ const T* Share(const T& v) {
+  OFL_DEVICE const T* Share(const T& v) {
     static_assert(sizeof(T) <= kReduceSlotBytes, "a value must fit in a slot");
     T* slots = reinterpret_cast<T*>(scratch_);
     if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;

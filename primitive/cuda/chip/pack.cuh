@@ -21,12 +21,12 @@ struct Pack {
 };
 
 // Bytes from the last 16-byte boundary to p.
-__device__ __forceinline__ unsigned BytesPastBoundary(const void* p) {
+OFL_DEVICE unsigned BytesPastBoundary(const void* p) {
   return static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
 }
 // Elements from p to the next 16-byte boundary; p is aligned to its element.
 template <class T>
-__device__ __forceinline__ int ElementsToBoundary(const T* p) {
+OFL_DEVICE int ElementsToBoundary(const T* p) {
   const unsigned past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (kPackBytes - 1);
   return static_cast<int>((kPackBytes - past) % kPackBytes / sizeof(T));
 }
@@ -54,7 +54,7 @@ struct WordOf<2> {
 };
 
 template <class Word>
-__device__ __forceinline__ bool IsAlignedFor(const void* p) {
+OFL_DEVICE bool IsAlignedFor(const void* p) {
   return (reinterpret_cast<uintptr_t>(p) & (sizeof(Word) - 1)) == 0;
 }
 
@@ -62,7 +62,7 @@ __device__ __forceinline__ bool IsAlignedFor(const void* p) {
 // from it so far. It would otherwise spread the elements over a register each, and carry a row that
 // stays in registers along in the wider compute type as well. Nothing for wider elements.
 template <class T, int N>
-__device__ __forceinline__ void KeepPacked(Pack<T, N>& pack) {
+OFL_DEVICE void KeepPacked(Pack<T, N>& pack) {
   if constexpr (sizeof(T) < 4 && sizeof(pack) % 4 == 0) {
     uint32_t words[sizeof(pack) / 4];
     memcpy(words, &pack, sizeof(pack));
@@ -72,15 +72,15 @@ __device__ __forceinline__ void KeepPacked(Pack<T, N>& pack) {
   }
 }
 
-__device__ __forceinline__ void PinRegister(uint32_t& v) { asm volatile("" : "+r"(v)); }
-__device__ __forceinline__ void PinRegister(float& v) { asm volatile("" : "+f"(v)); }
-__device__ __forceinline__ void PinRegister(double& v) { asm volatile("" : "+d"(v)); }
+OFL_DEVICE void PinRegister(uint32_t& v) { asm volatile("" : "+r"(v)); }
+OFL_DEVICE void PinRegister(float& v) { asm volatile("" : "+f"(v)); }
+OFL_DEVICE void PinRegister(double& v) { asm volatile("" : "+d"(v)); }
 template <class T>
-__device__ __forceinline__ void PinRegister(T&) {}
+OFL_DEVICE void PinRegister(T&) {}
 
 // Two 16-bit floats of a word.
 template <class T>
-__device__ __forceinline__ float2 WidenPair(uint32_t word) {
+OFL_DEVICE float2 WidenPair(uint32_t word) {
   if constexpr (std::is_same_v<T, __half>) {
     __half2 pair;
     memcpy(&pair, &word, sizeof(pair));
@@ -96,18 +96,18 @@ struct StowedPack {
   static constexpr bool kWords = sizeof(T) < 4 && N % 2 == 0;
   std::conditional_t<kWords, Pack<uint32_t, (N * sizeof(T) + 3) / 4>, Pack<T, N>> held;
 
-  __device__ __forceinline__ static StowedPack Of(const Pack<T, N>& pack) {
+  OFL_DEVICE static StowedPack Of(const Pack<T, N>& pack) {
     StowedPack stowed;
     memcpy(&stowed.held, &pack, sizeof(pack));
     return stowed;
   }
   // The instructions that give the pack its value stay in front of this place.
-  __device__ __forceinline__ void Pin() {
+  OFL_DEVICE void Pin() {
 #pragma unroll
     for (auto& v : held.v) PinRegister(v);
   }
   // The compiler keeps nothing that the caller computes from the result for the next Get.
-  __device__ __forceinline__ Pack<T, N> Get() const {
+  OFL_DEVICE Pack<T, N> Get() const {
     Pack<T, N> pack;
     memcpy(&pack, &held, sizeof(pack));
     KeepPacked(pack);
@@ -115,7 +115,7 @@ struct StowedPack {
   }
   // Get, as ComputeType<T>, word by word: a pack that waits from one turn of a loop to the next
   // would else do so in a register per element.
-  __device__ __forceinline__ Pack<ComputeType<T>, N> GetWide() const {
+  OFL_DEVICE Pack<ComputeType<T>, N> GetWide() const {
     if constexpr (kWords) {
       Pack<float, N> wide;
 #pragma unroll
@@ -131,7 +131,7 @@ struct StowedPack {
 };
 
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadEach(const T* p) {
+OFL_DEVICE Pack<T, N> LoadEach(const T* p) {
   Pack<T, N> pack;
 #pragma unroll
   for (int i = 0; i < N; ++i) pack.v[i] = p[i];
@@ -139,8 +139,7 @@ __device__ __forceinline__ Pack<T, N> LoadEach(const T* p) {
 }
 
 template <class T, int N>
-__device__ __forceinline__ Pack<T, 2 * N> BothHalves(const Pack<T, N>& low,
-                                                     const Pack<T, N>& high) {
+OFL_DEVICE Pack<T, 2 * N> BothHalves(const Pack<T, N>& low, const Pack<T, N>& high) {
   Pack<T, 2 * N> pack;
 #pragma unroll
   for (int i = 0; i < N; ++i) pack.v[i] = low.v[i], pack.v[N + i] = high.v[i];
@@ -150,7 +149,7 @@ __device__ __forceinline__ Pack<T, 2 * N> BothHalves(const Pack<T, N>& low,
 // N elements from p on: accesses of up to 16 bytes where p is aligned to them, else element by
 // element.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
+OFL_DEVICE Pack<T, N> LoadPack(const T* p) {
   using Word = typename WordOf<N * sizeof(T)>::type;
   if constexpr (N > 1 && !std::is_void_v<Word>) {
     Pack<T, N> pack;
@@ -181,7 +180,7 @@ __device__ __forceinline__ Pack<T, N> LoadPack(const T* p) {
 
 // N elements from p on, which is aligned to all of them, or to 16 bytes.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadAlignedPack(const T* p) {
+OFL_DEVICE Pack<T, N> LoadAlignedPack(const T* p) {
   if constexpr (N * sizeof(T) > kPackBytes) {
     return BothHalves(LoadAlignedPack<N / 2>(p), LoadAlignedPack<N / 2>(p + N / 2));
   } else {
@@ -195,8 +194,7 @@ __device__ __forceinline__ Pack<T, N> LoadAlignedPack(const T* p) {
 
 // The 16 bytes that begin `past` < 16 bytes into low, and reach into high.
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> ShiftPacks(const Pack<T, N>& low, const Pack<T, N>& high,
-                                                 unsigned past) {
+OFL_DEVICE Pack<T, N> ShiftPacks(const Pack<T, N>& low, const Pack<T, N>& high, unsigned past) {
   static_assert(N * sizeof(T) == kPackBytes, "");
   uint32_t w[8];
   memcpy(w, &low, kPackBytes);
@@ -215,7 +213,7 @@ __device__ __forceinline__ Pack<T, N> ShiftPacks(const Pack<T, N>& low, const Pa
 // N elements from p on at any alignment, where the N elements before and after may be read too: two
 // aligned accesses, shifted into place.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadShiftedPack(const T* p) {
+OFL_DEVICE Pack<T, N> LoadShiftedPack(const T* p) {
   const unsigned past = BytesPastBoundary(p);
   const auto* aligned = reinterpret_cast<const T*>(reinterpret_cast<const char*>(p) - past);
   const Pack<T, N> low = LoadAlignedPack<N>(aligned);
@@ -226,26 +224,26 @@ __device__ __forceinline__ Pack<T, N> LoadShiftedPack(const T* p) {
 
 // An assignment would do, but the compiler cuts one of packed 16-bit values into 4-byte stores,
 // which run at two thirds of the speed.
-__device__ __forceinline__ void StoreWord(uint4* p, const uint4& v) {
+OFL_DEVICE void StoreWord(uint4* p, const uint4& v) {
   asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};"
                :
                : "l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
                : "memory");
 }
-__device__ __forceinline__ void StoreWord(uint2* p, const uint2& v) {
+OFL_DEVICE void StoreWord(uint2* p, const uint2& v) {
   asm volatile("st.global.v2.u32 [%0], {%1, %2};"
                :
                : "l"(__cvta_generic_to_global(p)), "r"(v.x), "r"(v.y)
                : "memory");
 }
 template <class Word>
-__device__ __forceinline__ void StoreWord(Word* p, const Word& v) {
+OFL_DEVICE void StoreWord(Word* p, const Word& v) {
   *p = v;
 }
 
 // Stores N elements to global memory from p on, as LoadPack loads them.
 template <int N, class T>
-__device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
+OFL_DEVICE void StorePack(T* p, const Pack<T, N>& pack) {
   using Word = typename WordOf<N * sizeof(T)>::type;
   if constexpr (N > 1 && !std::is_void_v<Word>) {
     if (IsAlignedFor<Word>(p)) {
@@ -260,7 +258,7 @@ __device__ __forceinline__ void StorePack(T* p, const Pack<T, N>& pack) {
 }
 
 template <int N, class T>
-__device__ __forceinline__ void StoreAlignedPack(T* p, const Pack<T, N>& pack) {
+OFL_DEVICE void StoreAlignedPack(T* p, const Pack<T, N>& pack) {
   using Word = typename WordOf<N * sizeof(T)>::type;
   Word word;
   memcpy(&word, &pack, sizeof(Word));
@@ -269,7 +267,7 @@ __device__ __forceinline__ void StoreAlignedPack(T* p, const Pack<T, N>& pack) {
 
 // Conversion of a whole pack; two values at a time to the 16-bit floats.
 template <class To, class From, int N>
-__device__ __forceinline__ Pack<To, N> ConvertPack(const Pack<From, N>& x) {
+OFL_DEVICE Pack<To, N> ConvertPack(const Pack<From, N>& x) {
   Pack<To, N> y;
   if constexpr (N % 2 == 0 && std::is_same_v<From, float> && std::is_same_v<To, __half>) {
 #pragma unroll
@@ -292,25 +290,25 @@ __device__ __forceinline__ Pack<To, N> ConvertPack(const Pack<From, N>& x) {
 }
 
 template <class C, int N>
-__device__ __forceinline__ Pack<C, N>& operator+=(Pack<C, N>& x, const Pack<C, N>& other) {
+OFL_DEVICE Pack<C, N>& operator+=(Pack<C, N>& x, const Pack<C, N>& other) {
 #pragma unroll
   for (int i = 0; i < N; ++i) x.v[i] += other.v[i];
   return x;
 }
 template <class C, int N>
-__device__ __forceinline__ Pack<C, N>& operator*=(Pack<C, N>& x, const Pack<C, N>& other) {
+OFL_DEVICE Pack<C, N>& operator*=(Pack<C, N>& x, const Pack<C, N>& other) {
 #pragma unroll
   for (int i = 0; i < N; ++i) x.v[i] *= other.v[i];
   return x;
 }
 template <class C, int N>
-__device__ __forceinline__ Pack<C, N>& operator*=(Pack<C, N>& x, C scale) {
+OFL_DEVICE Pack<C, N>& operator*=(Pack<C, N>& x, C scale) {
 #pragma unroll
   for (C& v : x.v) v *= scale;
   return x;
 }
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> FilledPack(T value) {
+OFL_DEVICE Pack<T, N> FilledPack(T value) {
   Pack<T, N> pack;
 #pragma unroll
   for (T& v : pack.v) v = value;
@@ -319,7 +317,7 @@ __device__ __forceinline__ Pack<T, N> FilledPack(T value) {
 
 // Get, converted. Two bfloat16 of a word take two instructions to be floats, one by one three.
 template <class To, class T, int N>
-__device__ __forceinline__ Pack<To, N> GetAs(const StowedPack<T, N>& stowed) {
+OFL_DEVICE Pack<To, N> GetAs(const StowedPack<T, N>& stowed) {
   const Pack<T, N> pack = stowed.Get();
   if constexpr (std::is_same_v<T, __nv_bfloat16> && std::is_same_v<To, float> && N % 2 == 0) {
     return StowedPack<T, N>::Of(pack).GetWide();

@@ -15,13 +15,13 @@ struct OnChipPack {
   using Word = typename WordOf<(kBytes < kPackBytes ? kBytes : kPackBytes)>::type;
   Word words[kBytes / sizeof(Word)];
 
-  __device__ __forceinline__ void Put(const Pack<T, N>& pack) {
+  OFL_DEVICE void Put(const Pack<T, N>& pack) {
     Word raw[kBytes / sizeof(Word)];
     memcpy(raw, &pack, kBytes);
 #pragma unroll
     for (size_t i = 0; i < kBytes / sizeof(Word); ++i) words[i] = raw[i];
   }
-  __device__ __forceinline__ Pack<T, N> Get() const {
+  OFL_DEVICE Pack<T, N> Get() const {
     Word raw[kBytes / sizeof(Word)];
 #pragma unroll
     for (size_t i = 0; i < kBytes / sizeof(Word); ++i) raw[i] = words[i];
@@ -34,7 +34,7 @@ struct OnChipPack {
 // What waits in shared memory in words of 16 bytes that lie `step` words apart, so that those of
 // neighbouring threads lie side by side.
 template <class T>
-__device__ __forceinline__ T LoadApart(const void* at, int step) {
+OFL_DEVICE T LoadApart(const void* at, int step) {
   constexpr int kWords = (static_cast<int>(sizeof(T)) + kPackBytes - 1) / kPackBytes;
   uint4 words[kWords];
   for (int i = 0; i < kWords; ++i) words[i] = static_cast<const uint4*>(at)[i * step];
@@ -43,7 +43,7 @@ __device__ __forceinline__ T LoadApart(const void* at, int step) {
   return value;
 }
 template <class T>
-__device__ __forceinline__ void StoreApart(void* at, int step, const T& value) {
+OFL_DEVICE void StoreApart(void* at, int step, const T& value) {
   constexpr int kWords = (static_cast<int>(sizeof(T)) + kPackBytes - 1) / kPackBytes;
   uint4 words[kWords];
   memcpy(words, &value, sizeof(T));
@@ -52,7 +52,7 @@ __device__ __forceinline__ void StoreApart(void* at, int step, const T& value) {
 
 // The pack that begins `past` < 16 bytes behind the word at `at`; the next word is read as well.
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> ShiftedPackOnChip(const char* at, unsigned past) {
+OFL_DEVICE Pack<T, N> ShiftedPackOnChip(const char* at, unsigned past) {
   static_assert(N * sizeof(T) == kPackBytes, "a pack is a word");
   const auto* const halves = reinterpret_cast<const uint2*>(at + (past & 8));
   const uint2 low = halves[0], middle = halves[1];

@@ -25,7 +25,7 @@ class WarpExchange {
 
   // `shared` is at the same place in every block, aligned to 16 bytes. All threads of all blocks
   // must come here, to Send and to Receive.
-  __device__ __forceinline__ explicit WarpExchange(void* shared)
+  OFL_DEVICE explicit WarpExchange(void* shared)
       : slots_(reinterpret_cast<T*>(static_cast<char*>(shared) + kBarrierBytes)), barrier_(shared) {
     if (blocks() == 1) return;
     if (threadIdx.x == 0) {
@@ -35,18 +35,12 @@ class WarpExchange {
     }
     internal::ClusterArriveRelaxed();
   }
-  __device__ __forceinline__ static int block() {
-    return static_cast<int>(internal::ClusterRank());
-  }
-  __device__ __forceinline__ static int blocks() {
-    return static_cast<int>(internal::ClusterSize());
-  }
-  __device__ __forceinline__ static int values() {
-    return blocks() * static_cast<int>(blockDim.x) / kWarp;
-  }
+  OFL_DEVICE static int block() { return static_cast<int>(internal::ClusterRank()); }
+  OFL_DEVICE static int blocks() { return static_cast<int>(internal::ClusterSize()); }
+  OFL_DEVICE static int values() { return blocks() * static_cast<int>(blockDim.x) / kWarp; }
 
   // `mine` is the same in all lanes of a warp.
-  __device__ __forceinline__ void Send(const T& mine) {
+  OFL_DEVICE void Send(const T& mine) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
     if (blocks() == 1) {
       if (lane == 0) slots_[warp] = mine;
@@ -57,7 +51,7 @@ class WarpExchange {
     if (lane < blocks()) barrier_.Send(slot, lane, mine);
   }
   // Of two rows; those of the second are behind all of the first.
-  __device__ __forceinline__ void Send(const T& first, const T& second) {
+  OFL_DEVICE void Send(const T& first, const T& second) {
     static_assert(kRows == 2, "");
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
     T* slot = slots_ + block() * (static_cast<int>(blockDim.x) / kWarp) + warp;
@@ -70,7 +64,7 @@ class WarpExchange {
     barrier_.Send(slot, lane, first);
     barrier_.Send(slot + values(), lane, second);
   }
-  __device__ __forceinline__ const T* Receive() {
+  OFL_DEVICE const T* Receive() {
     if (blocks() == 1) {
       __syncthreads();
     } else {

@@ -25,9 +25,8 @@
 namespace oneflow_lite::cuda {
 
 template <int kUnroll, class T, int N>
-__device__ __forceinline__ void LoadTurn(const T* x, const RowSpan<N>& span, int64_t p,
-                                         int64_t last, int size,
-                                         StowedPack<T, N> (&turn)[kUnroll]) {
+OFL_DEVICE void LoadTurn(const T* x, const RowSpan<N>& span, int64_t p, int64_t last, int size,
+                         StowedPack<T, N> (&turn)[kUnroll]) {
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     if (p + u * size < last) {
@@ -36,9 +35,8 @@ __device__ __forceinline__ void LoadTurn(const T* x, const RowSpan<N>& span, int
   }
 }
 template <int kUnroll, class T, int N, class C>
-__device__ __forceinline__ void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll], int64_t p,
-                                         int64_t last, int size, bool smooth, C anchor,
-                                         CrossEntropyPartial<C>& part) {
+OFL_DEVICE void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll], int64_t p, int64_t last, int size,
+                         bool smooth, C anchor, CrossEntropyPartial<C>& part) {
   C max = part.sum.max;
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
@@ -64,9 +62,11 @@ __device__ __forceinline__ void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll]
 // looked at; the single columns first of all, so that nobody waits for them in the end. What is not
 // `wanted` is left out, but that is asked only when the first packs are on their way.
 template <class T, int N, class Wanted>
-__device__ __forceinline__ CrossEntropyPartial<ComputeType<T>> FoldRow(
-    const T* x, const RowSpan<N>& span, int64_t first, int64_t last, bool with_extras, int rank,
-    int size, bool smooth, ComputeType<T> anchor, const Wanted& wanted) {
+OFL_DEVICE CrossEntropyPartial<ComputeType<T>> FoldRow(const T* x, const RowSpan<N>& span,
+                                                       int64_t first, int64_t last,
+                                                       bool with_extras, int rank, int size,
+                                                       bool smooth, ComputeType<T> anchor,
+                                                       const Wanted& wanted) {
   using C = ComputeType<T>;
   constexpr int kUnroll = CrossEntropyPolicy::kUnroll;
   const int extras = with_extras ? span.extras() : 0;
@@ -93,8 +93,8 @@ __device__ __forceinline__ CrossEntropyPartial<ComputeType<T>> FoldRow(
 }
 
 template <class C, class Group>
-__device__ __forceinline__ CrossEntropyPartial<C> ReducePartial(CrossEntropyPartial<C> part,
-                                                                bool smooth, Group& group) {
+OFL_DEVICE CrossEntropyPartial<C> ReducePartial(CrossEntropyPartial<C> part, bool smooth,
+                                                Group& group) {
   part.sum = group.Reduce(part.sum, MergeOnline{}, OnlineSum<C>{});
   if (smooth) part.deviation = group.Reduce(part.deviation, Plus{}, C(0));
   return part;
@@ -102,9 +102,9 @@ __device__ __forceinline__ CrossEntropyPartial<C> ReducePartial(CrossEntropyPart
 
 // By one thread per row.
 template <class T, class C = ComputeType<T>>
-__device__ __forceinline__ void WriteLoss(const CrossEntropyRows<T>& p, C* loss, C* stats,
-                                          int64_t row, int64_t target, C target_logit, C anchor,
-                                          const CrossEntropyPartial<C>& part) {
+OFL_DEVICE void WriteLoss(const CrossEntropyRows<T>& p, C* loss, C* stats, int64_t row,
+                          int64_t target, C target_logit, C anchor,
+                          const CrossEntropyPartial<C>& part) {
   const bool counts = p.Counts(target);
   const C log_sum = counts ? LogOf(part.sum.sum) : C(0);
   loss[row] = counts ? LossOf(p, target_logit, part.sum.max, log_sum, anchor, part.deviation)
@@ -125,7 +125,7 @@ struct LossRow {
   C anchor, target_logit = 0;
   CrossEntropyPartial<C> part;
 
-  __device__ __forceinline__ LossRow(const CrossEntropyRows<T>& p, int64_t row, bool active = true)
+  OFL_DEVICE LossRow(const CrossEntropyRows<T>& p, int64_t row, bool active = true)
       : p(p),
         active(active),
         row(row),
@@ -134,7 +134,7 @@ struct LossRow {
         anchor(AnchorOf(p, x)) {}
   // kAsks: whether rows that do not count are left out.
   template <bool kAsks, class Group>
-  __device__ __forceinline__ void Fold(Group& group, int64_t chunk, int64_t chunks) {
+  OFL_DEVICE void Fold(Group& group, int64_t chunk, int64_t chunks) {
     const bool smooth = p.smoothing != 0;
     const auto span = active ? RowSpan<N>(ElementsToBoundary(x), p.classes) : RowSpan<N>();
     part = FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
@@ -145,7 +145,7 @@ struct LossRow {
                          });
     part = ReducePartial(part, smooth, group);
   }
-  __device__ __forceinline__ void Write(C* loss, C* stats) const {
+  OFL_DEVICE void Write(C* loss, C* stats) const {
     if (active) WriteLoss(p, loss, stats, row, target, target_logit, anchor, part);
   }
 };
@@ -300,7 +300,7 @@ size_t CrossEntropyInPlaceWorkspaceBytes(int64_t rows, int64_t classes,
 // The sum over rows of f(row) by the threads of a block; f is called for several rows at once, so
 // that it is waited for once.
 template <class S, class F>
-__device__ __forceinline__ S SumOverRows(int64_t rows, Block& block, const F& f) {
+OFL_DEVICE S SumOverRows(int64_t rows, Block& block, const F& f) {
   constexpr int kAtOnce = 8;
   S sum = 0;
   for (int64_t row = threadIdx.x; row < rows; row += kAtOnce * int64_t{blockDim.x}) {

@@ -10,7 +10,7 @@
 namespace oneflow_lite::cuda {
 
 // A load that is issued where it stands: the compiler would put it off until the value is used.
-__device__ __forceinline__ int64_t LoadEarly(const int64_t* p) {
+OFL_DEVICE int64_t LoadEarly(const int64_t* p) {
   int64_t v;
   asm volatile("ld.volatile.global.b64 %0, [%1];" : "=l"(v) : "l"(__cvta_generic_to_global(p)));
   return v;
@@ -20,7 +20,7 @@ __device__ __forceinline__ int64_t LoadEarly(const int64_t* p) {
 // in place, 151936 columns of bfloat16 at 0.90 of a copy, 0.94 without. So the address has a part
 // that is 0 in every lane, but that the compiler does not know.
 template <class T>
-__device__ __forceinline__ T LoadIntoLanes(const T* p) {
+OFL_DEVICE T LoadIntoLanes(const T* p) {
   using Word = std::conditional_t<sizeof(T) == 8, unsigned long long, uint32_t>;
   static_assert(sizeof(T) == sizeof(Word));
   unsigned none;
@@ -40,7 +40,7 @@ __device__ __forceinline__ T LoadIntoLanes(const T* p) {
 // ConvertPack to the compute type. Of the bfloat16 pair in a word, a shift gives the one and a mask
 // the other; by way of elements it takes three instructions.
 template <class T, int N>
-__device__ __forceinline__ Pack<ComputeType<T>, N> Widened(const Pack<T, N>& x) {
+OFL_DEVICE Pack<ComputeType<T>, N> Widened(const Pack<T, N>& x) {
   if constexpr (std::is_same_v<T, __nv_bfloat16> && N % 2 == 0) {
     return StowedPack<T, N>::Of(x).GetWide();
   } else {
@@ -50,7 +50,7 @@ __device__ __forceinline__ Pack<ComputeType<T>, N> Widened(const Pack<T, N>& x) 
 
 // The element that begins `past` bytes into a pack.
 template <class T, int N>
-__device__ __forceinline__ T ElementAt(const Pack<T, N>& x, unsigned past) {
+OFL_DEVICE T ElementAt(const Pack<T, N>& x, unsigned past) {
   if constexpr (N == 1) {
     return x.v[0];
   } else {
@@ -73,8 +73,8 @@ struct CrossEntropyGradient {
 
   CrossEntropyGradient() = default;
   // `share` is factor / sum; dx is the row's.
-  __device__ __forceinline__ CrossEntropyGradient(const CrossEntropyRows<T>& p, int64_t target,
-                                                  C max, C share, C factor, const T* dx)
+  OFL_DEVICE CrossEntropyGradient(const CrossEntropyRows<T>& p, int64_t target, C max, C share,
+                                  C factor, const T* dx)
       : exp(max), gain(share * exp.Weight()), factor(factor) {
     if (kSmooth) less = factor * (p.smoothing / static_cast<C>(p.classes));
     at = reinterpret_cast<uintptr_t>(dx + target);
@@ -84,8 +84,7 @@ struct CrossEntropyGradient {
 
   // Makes the pack at dx of the logits there. Who holds the target's logit calls found(logit).
   template <int N, class F>
-  __device__ __forceinline__ void Write(T* dx, const Pack<T, N>& logits, C smoothing,
-                                        const F& found) const {
+  OFL_DEVICE void Write(T* dx, const Pack<T, N>& logits, C smoothing, const F& found) const {
     constexpr unsigned kBytes = N * sizeof(T);
     Pack<C, N> x = Widened(logits);
 #pragma unroll
@@ -111,7 +110,7 @@ struct CrossEntropyGradient {
  private:
   // weight * gain - less, rounded once. Of doubles the compiler would round the product of a single
   // column as well, which the target's gradient needs too: another result than in a pack.
-  __device__ __forceinline__ C Gained(C weight, C less) const {
+  OFL_DEVICE C Gained(C weight, C less) const {
     if constexpr (sizeof(C) == 8) return fma(weight, gain, -less);
     return weight * gain - less;
   }
@@ -127,7 +126,7 @@ struct RowShare {
   int64_t row, chunk;
   int rank, bits;
 
-  __device__ __forceinline__ RowShare(const RowTasks& tasks, int64_t task) : bits(tasks.lane_bits) {
+  OFL_DEVICE RowShare(const RowTasks& tasks, int64_t task) : bits(tasks.lane_bits) {
     // A division of 64 bits takes long, and the loads wait for it.
     const int64_t group = tasks.count >> 32
                               ? task / tasks.chunks
@@ -136,14 +135,14 @@ struct RowShare {
     rank = threadIdx.x & (lanes() - 1);
     row = group * (blockDim.x / lanes()) + threadIdx.x / lanes();
   }
-  __device__ __forceinline__ int lanes() const { return kLanes > 0 ? kLanes : 1 << bits; }
+  OFL_DEVICE int lanes() const { return kLanes > 0 ? kLanes : 1 << bits; }
 };
 
 // The packs of a row from `first` on, each `lanes` behind the one before, of which `left` says how
 // far they reach.
 template <bool kAligned, int kUnroll, class T, int N>
-__device__ __forceinline__ void LoadShare(const T* x, const RowSpan<N>& span, int64_t first,
-                                          int left, int lanes, StowedPack<T, N> (&packs)[kUnroll]) {
+OFL_DEVICE void LoadShare(const T* x, const RowSpan<N>& span, int64_t first, int left, int lanes,
+                          StowedPack<T, N> (&packs)[kUnroll]) {
   const T* from = x + span.PackColumn(first);
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
@@ -162,8 +161,8 @@ __device__ __forceinline__ void LoadShare(const T* x, const RowSpan<N>& span, in
 // write(y + c, logits) for the packs of this thread's share of a row, which are aligned in y, and
 // for its single columns. What `write` is, make() says once the loads are under way. x may be y.
 template <class T, class Share, class F>
-__device__ __forceinline__ void MapRow(const T* x, T* y, int64_t cols, const RowTasks& tasks,
-                                       const Share& share, const F& make) {
+OFL_DEVICE void MapRow(const T* x, T* y, int64_t cols, const RowTasks& tasks, const Share& share,
+                       const F& make) {
   constexpr int N = kPackSize<T>, kUnroll = CrossEntropyPolicy::kUnroll;
   const RowSpan<N> span(ElementsToBoundary(y), cols);
   const int64_t begin = share.chunk * tasks.share;

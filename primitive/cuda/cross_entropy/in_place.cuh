@@ -15,8 +15,8 @@ namespace oneflow_lite::cuda {
 template <bool kSmooth>
 struct MergeInPlace : MergePartials {};
 template <int kLanes, class C, bool kSmooth>
-__device__ __forceinline__ CrossEntropyPartial<C> ReduceLanes(const CrossEntropyPartial<C>& v,
-                                                              MergeInPlace<kSmooth>) {
+OFL_DEVICE CrossEntropyPartial<C> ReduceLanes(const CrossEntropyPartial<C>& v,
+                                              MergeInPlace<kSmooth>) {
   return {ReduceLanes<kLanes>(v.sum, MergeOnline{}),
           kSmooth ? ReduceLanes<kLanes>(v.deviation, Plus{}) : C(0)};
 }
@@ -54,19 +54,19 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
                                              C* loss)
       : Base{{x, p.row_stride}, {x, p.row_stride}}, p_(p), scale_(scale), loss_(loss) {}
 
-  __device__ __forceinline__ CrossEntropyInPlaceRow At(int64_t row) const {
+  OFL_DEVICE CrossEntropyInPlaceRow At(int64_t row) const {
     CrossEntropyInPlaceRow here = *this;
     here.load = this->load.At(row);
     return here;
   }
-  __device__ __forceinline__ int Head(int64_t row) const {
+  OFL_DEVICE int Head(int64_t row) const {
     return ElementsToBoundary(this->load.x + row * this->load.row_stride);
   }
   // IsWhole of rows/row.cuh, of which narrow rows make no use.
   bool IsOfPacks(int64_t cols) const { return Base::IsWhole(cols); }
   using Base::IsAligned, Base::Load, Base::Open;
 
-  __device__ __forceinline__ Total Begin(int64_t row) const {
+  OFL_DEVICE Total Begin(int64_t row) const {
     Total total;
     if constexpr (!kWhole) {
       total.target = LoadEarly(p_.target + row);
@@ -75,7 +75,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
     if (kSmooth) total.anchor = AnchorOf(p_, this->load.x + row * this->load.row_stride);
     return total;
   }
-  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
+  OFL_DEVICE void Look(int64_t row, Total& total) const {
     if constexpr (kWhole) {
       total.target = LoadIntoLanes(p_.target + row);
       total.factor = scale_ ? LoadIntoLanes(scale_) : C(1);
@@ -84,7 +84,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   // The others are written by who holds the target's logit: to load it here would mean to wait for
   // the target first, and then for the logit. 0 times an infinite factor, the mean over no row, is
   // NaN.
-  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
+  OFL_DEVICE void End(int64_t row, const Total& total) const {
     const auto& gradient = total.gradient;
     if (!gradient.skip) return;
     loss_[row] = (gradient.skip == gradient.kIgnored ? C(0) : C(NAN)) * gradient.factor;
@@ -93,7 +93,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   // In registers: the maximum, the sum of exponentials, the deviation.
   static constexpr int kRounds = kSmooth ? 3 : 2, kMaxima = 1;
   template <int kRound, int N>
-  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
+  OFL_DEVICE C Visit(Value<N>& value, bool present, const Total& total) const {
     if constexpr (kRound == 0) return Base::template Visit<0, N>(value, present, total);
     if (!present) return C(0);
     const Pack<C, N> x = Widened(value.held.Get());
@@ -103,7 +103,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
     return sum;
   }
   template <int kRound>
-  __device__ __forceinline__ void Finish(C found, Total& total) const {
+  OFL_DEVICE void Finish(C found, Total& total) const {
     if constexpr (kRound == 0) {
       total.max = found;
       total.exp = RowExponential<C>(found);
@@ -115,27 +115,23 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
     // Of the whole row, where it is not in parts.
     if constexpr (kRound + 1 == kRounds) Conclude(Gathered(total), total);
   }
-  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+  static OFL_DEVICE Statistics Gathered(const Total& part) {
     return {{part.max, part.sum}, part.deviation};
   }
-  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
-    Conclude(row, total);
-  }
+  OFL_DEVICE void Rebase(const Statistics& row, Total& total) const { Conclude(row, total); }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {
     Write<N>(row, col, value.held.Get(), total);
   }
 
   // Streamed.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total& start,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t, const Total& start, Statistics& s) const {
     const Pack<C, N> x = Widened(raw.input[0]);
     s.sum.Add(x);
     if (kSmooth) s.deviation += DeviationOf(x, start.anchor);
   }
-  __device__ __forceinline__ void Conclude(const Statistics& s, Total& total) const {
+  OFL_DEVICE void Conclude(const Statistics& s, Total& total) const {
     total.max = s.sum.max;
     total.log_sum = LogOf(s.sum.sum);
     total.deviation = s.deviation;
@@ -143,21 +139,20 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
                       total.factor, this->load.x};
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Write<N>(row, col, raw.input[0], total);
   }
 
  private:
   template <int N>
-  static __device__ __forceinline__ C DeviationOf(const Pack<C, N>& x, C anchor) {
+  static OFL_DEVICE C DeviationOf(const Pack<C, N>& x, C anchor) {
     C deviation = 0;
     for (const C& v : x.v) deviation += v - anchor;
     return deviation;
   }
   template <int N>
-  __device__ __forceinline__ void Write(int64_t row, int64_t col, const Pack<T, N>& logits,
-                                        const Total& total) const {
+  OFL_DEVICE void Write(int64_t row, int64_t col, const Pack<T, N>& logits,
+                        const Total& total) const {
     T* dx = const_cast<T*>(this->load.x) + col;
     total.gradient.Write(dx, logits, p_.smoothing, [&](C logit) {
       const C loss =

@@ -19,9 +19,7 @@ struct CrossEntropyRows {
   int64_t row_stride;     // elements from a row of x to the next
 
   // Whether the row has a loss and a gradient; a target out of range has neither.
-  __device__ __forceinline__ bool Counts(int64_t t) const {
-    return t != ignore_index && t >= 0 && t < classes;
-  }
+  OFL_DEVICE bool Counts(int64_t t) const { return t != ignore_index && t >= 0 && t < classes; }
 };
 
 struct CrossEntropyPolicy {
@@ -83,15 +81,15 @@ struct CrossEntropyPartial {
   C deviation = 0;
 };
 template <class C>
-__device__ __forceinline__ CrossEntropyPartial<C> ShuffleXor(CrossEntropyPartial<C> v, int mask) {
+OFL_DEVICE CrossEntropyPartial<C> ShuffleXor(CrossEntropyPartial<C> v, int mask) {
   v.sum = ShuffleXor(v.sum, mask);
   v.deviation = ShuffleXor(v.deviation, mask);
   return v;
 }
 struct MergePartials {
   template <class C>
-  __device__ __forceinline__ CrossEntropyPartial<C> operator()(
-      const CrossEntropyPartial<C>& a, const CrossEntropyPartial<C>& b) const {
+  OFL_DEVICE CrossEntropyPartial<C> operator()(const CrossEntropyPartial<C>& a,
+                                               const CrossEntropyPartial<C>& b) const {
     return {MergeOnline{}(a.sum, b.sum), a.deviation + b.deviation};
   }
 };
@@ -99,7 +97,7 @@ struct MergePartials {
 // What the deviation is taken about: the row's first logit, so that it keeps its precision where
 // all logits are large, or 0 where that is no finite number. x: the row.
 template <class T>
-__device__ __forceinline__ ComputeType<T> AnchorOf(const CrossEntropyRows<T>& p, const T* x) {
+OFL_DEVICE ComputeType<T> AnchorOf(const CrossEntropyRows<T>& p, const T* x) {
   using C = ComputeType<T>;
   if (p.smoothing == C(0) || p.classes == 0) return C(0);
   const C first = ConvertTo<C>(x[0]);
@@ -107,8 +105,7 @@ __device__ __forceinline__ ComputeType<T> AnchorOf(const CrossEntropyRows<T>& p,
 }
 // The logit at the target; 0 in a row that does not count.
 template <class T>
-__device__ __forceinline__ ComputeType<T> TargetLogitOf(const CrossEntropyRows<T>& p, int64_t row,
-                                                        int64_t target) {
+OFL_DEVICE ComputeType<T> TargetLogitOf(const CrossEntropyRows<T>& p, int64_t row, int64_t target) {
   using C = ComputeType<T>;
   return p.Counts(target) ? ConvertTo<C>(p.x[row * p.row_stride + target]) : C(0);
 }
@@ -116,8 +113,8 @@ __device__ __forceinline__ ComputeType<T> TargetLogitOf(const CrossEntropyRows<T
 // The loss of a row that counts; log_sum is the logarithm of its sum. kSmooth: whether there may be
 // smoothing.
 template <bool kSmooth = true, class T, class C = ComputeType<T>>
-__device__ __forceinline__ C LossOf(const CrossEntropyRows<T>& p, C target_logit, C max, C log_sum,
-                                    C anchor, C deviation) {
+OFL_DEVICE C LossOf(const CrossEntropyRows<T>& p, C target_logit, C max, C log_sum, C anchor,
+                    C deviation) {
   const C sharp = (max - target_logit) + log_sum;
   if (!kSmooth || p.smoothing == C(0)) return sharp;
   const C mean = deviation / static_cast<C>(p.classes);
@@ -126,8 +123,7 @@ __device__ __forceinline__ C LossOf(const CrossEntropyRows<T>& p, C target_logit
 }
 // ... and of one that does not.
 template <class T>
-__device__ __forceinline__ ComputeType<T> LossWithoutTarget(const CrossEntropyRows<T>& p,
-                                                            int64_t target) {
+OFL_DEVICE ComputeType<T> LossWithoutTarget(const CrossEntropyRows<T>& p, int64_t target) {
   return target == p.ignore_index ? ComputeType<T>(0) : static_cast<ComputeType<T>>(NAN);
 }
 

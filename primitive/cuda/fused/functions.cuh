@@ -12,26 +12,26 @@ namespace oneflow_lite::cuda {
 // a / b and the square root. In float32 by the hardware, off by 2 units in the last place at most,
 // infinities, NaN and subnormal numbers included: as IEEE has them they take ten instructions and a
 // branch for each element. A divisor that is the same for all elements has one reciprocal for all.
-__device__ __forceinline__ float FullRangeQuotient(float a, float b) {
+OFL_DEVICE float FullRangeQuotient(float a, float b) {
   // Numbers whose reciprocals the hardware has: normal ones with normal reciprocals.
   const float size = fabsf(b);
   const float scale = size > 0x1p126f ? 0.25f : size < 0x1p-126f ? 0x1p24f : 1.0f;
   return a * scale * ReciprocalOf(b * scale);
 }
-__device__ __forceinline__ double FullRangeQuotient(double a, double b) { return a / b; }
+OFL_DEVICE double FullRangeQuotient(double a, double b) { return a / b; }
 
-__device__ __forceinline__ float SquareRootOf(float x) {
+OFL_DEVICE float SquareRootOf(float x) {
   float root;
   asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(x));
   return root;
 }
-__device__ __forceinline__ double SquareRootOf(double x) { return sqrt(x); }
+OFL_DEVICE double SquareRootOf(double x) { return sqrt(x); }
 
 // 1 / d of numbers that are 1 at least, by the hardware. In packs of 16-bit elements four share one
 // reciprocal, unless their product is too large, or NaN; that is off by 2e-7 more. float32's come
 // half as fast, and have one each.
 template <int N>
-__device__ __forceinline__ Pack<float, N> ReciprocalsOf(const Pack<float, N>& d) {
+OFL_DEVICE Pack<float, N> ReciprocalsOf(const Pack<float, N>& d) {
   Pack<float, N> r;
   if constexpr (N >= 8) {
     float pair[N / 2], four[N / 4], sum = 0;
@@ -57,7 +57,7 @@ __device__ __forceinline__ Pack<float, N> ReciprocalsOf(const Pack<float, N>& d)
 
 // 1 + 2^(slope x).
 template <int N>
-__device__ __forceinline__ Pack<float, N> OnePlusExp2(Pack<float, N> x, float slope) {
+OFL_DEVICE Pack<float, N> OnePlusExp2(Pack<float, N> x, float slope) {
 #pragma unroll
   for (float& v : x.v) v = 1.0f + Exp2(v * slope);
   return x;
@@ -66,11 +66,11 @@ __device__ __forceinline__ Pack<float, N> OnePlusExp2(Pack<float, N> x, float sl
 // 1 / (1 + exp(-x)). In float32 by the hardware's exponential and reciprocal, off by 2e-7 at most:
 // a division as IEEE has it, and a library's exponential, cost more than all else of an element.
 template <int N>
-__device__ __forceinline__ Pack<float, N> Sigmoid(const Pack<float, N>& x) {
+OFL_DEVICE Pack<float, N> Sigmoid(const Pack<float, N>& x) {
   return ReciprocalsOf(OnePlusExp2(x, -kLog2E));
 }
 template <int N>
-__device__ __forceinline__ Pack<double, N> Sigmoid(Pack<double, N> x) {
+OFL_DEVICE Pack<double, N> Sigmoid(Pack<double, N> x) {
 #pragma unroll
   for (double& v : x.v) v = 1.0 / (1.0 + exp(-v));
   return x;
@@ -79,7 +79,7 @@ __device__ __forceinline__ Pack<double, N> Sigmoid(Pack<double, N> x) {
 // 1 - 2 / (1 + exp(2 x)), or near 0, where little would be left of that, x + x^3 q(x^2) with q
 // through the Chebyshev nodes (4e-8 off).
 template <int N>
-__device__ __forceinline__ Pack<float, N> Tanh(const Pack<float, N>& x) {
+OFL_DEVICE Pack<float, N> Tanh(const Pack<float, N>& x) {
   const Pack<float, N> r = ReciprocalsOf(OnePlusExp2(x, 2 * kLog2E));
   Pack<float, N> y;
 #pragma unroll
@@ -91,7 +91,7 @@ __device__ __forceinline__ Pack<float, N> Tanh(const Pack<float, N>& x) {
   return y;
 }
 template <int N>
-__device__ __forceinline__ Pack<double, N> Tanh(Pack<double, N> x) {
+OFL_DEVICE Pack<double, N> Tanh(Pack<double, N> x) {
 #pragma unroll
   for (double& v : x.v) v = tanh(v);
   return x;

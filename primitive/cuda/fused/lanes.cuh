@@ -19,14 +19,14 @@ struct WholeLanes : PacksOfThread<N, kPacks, kFull, kLanes_, 1> {
   static constexpr int kLanes = kLanes_;
   static constexpr bool kCopied = false;
 
-  __device__ __forceinline__ WholeLanes(int, int cols, int rank)
+  OFL_DEVICE WholeLanes(int, int cols, int rank)
       : PacksOfThread<N, kPacks, kFull, kLanes, 1>{{}, cols / N, rank} {}
   template <class F>
-  __device__ __forceinline__ auto InputsAt(const F& f, int64_t row, int k) const {
+  OFL_DEVICE auto InputsAt(const F& f, int64_t row, int k) const {
     return f.template LoadInputs<Access::kAligned, N>(row, this->Column(k));
   }
   template <class F>
-  __device__ __forceinline__ auto CommonsAt(const F& f, int k) const {
+  OFL_DEVICE auto CommonsAt(const F& f, int k) const {
     return f.template LoadCommons<Access::kAligned, N>(0, this->Column(k));
   }
 };
@@ -43,21 +43,17 @@ struct OddLanes {
   static constexpr Access kCommons = kCopied ? Access::kAligned : kApart;
   int head, cols, rank, packs;
 
-  __device__ __forceinline__ OddLanes(int boundary, int cols, int rank)
+  OFL_DEVICE OddLanes(int boundary, int cols, int rank)
       : head(boundary % N), cols(cols), rank(rank), packs((cols - head) / N) {}
-  __device__ __forceinline__ bool Has(int k) const {
-    return k + 1 < kPacks || rank + k * kLanes < packs;
-  }
-  __device__ __forceinline__ int Column(int k) const { return head + (rank + k * kLanes) * N; }
-  __device__ __forceinline__ bool HasExtra(int e) const {
-    return rank + e * kLanes < cols - packs * N;
-  }
-  __device__ __forceinline__ int ExtraColumn(int e) const {
+  OFL_DEVICE bool Has(int k) const { return k + 1 < kPacks || rank + k * kLanes < packs; }
+  OFL_DEVICE int Column(int k) const { return head + (rank + k * kLanes) * N; }
+  OFL_DEVICE bool HasExtra(int e) const { return rank + e * kLanes < cols - packs * N; }
+  OFL_DEVICE int ExtraColumn(int e) const {
     const int extra = rank + e * kLanes;
     return extra < head ? extra : extra + packs * N;
   }
   template <int kOf>
-  __device__ __forceinline__ int Count() const {
+  OFL_DEVICE int Count() const {
     if (kOf == kLanes) return cols;
     const int mine = rank % kOf, extra = cols - packs * N - (rank - mine);  // kExtras is 1
     int count = extra < 0 ? 0 : extra < kOf ? extra : kOf;
@@ -69,11 +65,11 @@ struct OddLanes {
     return count;
   }
   template <class F>
-  __device__ __forceinline__ auto InputsAt(const F& f, int64_t row, int k) const {
+  OFL_DEVICE auto InputsAt(const F& f, int64_t row, int k) const {
     return f.template LoadInputs<Access::kAligned, N, Access::kAny>(row, Column(k));
   }
   template <class F>
-  __device__ __forceinline__ auto CommonsAt(const F& f, int k) const {
+  OFL_DEVICE auto CommonsAt(const F& f, int k) const {
     return f.template LoadCommons<kCommons, N>(0, Column(k));
   }
 };
@@ -86,7 +82,7 @@ struct LaneInputs {
   typename Elements::template Inputs<1> extras[Lanes::kExtras + 1];  // and one: there may be none
   typename Elements::Constants constants;
 
-  __device__ __forceinline__ void Load(const Elements& elements, const Lanes& lanes, int64_t row) {
+  OFL_DEVICE void Load(const Elements& elements, const Lanes& lanes, int64_t row) {
     const Elements here = elements.At(row);
 #pragma unroll
     for (int k = 0; k < Lanes::kPacks; ++k) {
@@ -117,9 +113,8 @@ struct LaneCommons {
   Commons packs[kStowed ? 1 : Lanes::kPacks];
   typename F::template Commons<1> extras[Lanes::kExtras + 1];
 
-  __device__ __forceinline__ explicit LaneCommons(char* at)
-      : shared(reinterpret_cast<uint4*>(at) + threadIdx.x) {}
-  __device__ __forceinline__ void Load(const F& f, const Lanes& lanes) {
+  OFL_DEVICE explicit LaneCommons(char* at) : shared(reinterpret_cast<uint4*>(at) + threadIdx.x) {}
+  OFL_DEVICE void Load(const F& f, const Lanes& lanes) {
 #pragma unroll
     for (int k = 0; k < Lanes::kPacks; ++k) {
       if (lanes.Has(k)) Keep(k, lanes.CommonsAt(f, k));
@@ -130,13 +125,13 @@ struct LaneCommons {
       extras[e] = f.template LoadCommons<Access::kAny, 1>(0, lanes.ExtraColumn(e));
     }
   }
-  __device__ __forceinline__ Commons At(int k) const {
+  OFL_DEVICE Commons At(int k) const {
     if constexpr (!kStowed) return packs[k];
     return LoadApart<Commons>(shared + k * kWords * kThreads, kThreads);
   }
 
  private:
-  __device__ __forceinline__ void Keep(int k, const Commons& commons) {
+  OFL_DEVICE void Keep(int k, const Commons& commons) {
     if constexpr (kStowed) {
       StoreApart(shared + k * kWords * kThreads, kThreads, commons);
     } else {
@@ -147,8 +142,7 @@ struct LaneCommons {
 
 // The values of a row whose inputs and operands are there.
 template <class A, class Held, class Inputs, class Commons>
-__device__ __forceinline__ void ComputeLanes(const A& a, const Inputs& inputs,
-                                             const Commons& commons, Held& held) {
+OFL_DEVICE void ComputeLanes(const A& a, const Inputs& inputs, const Commons& commons, Held& held) {
 #pragma unroll
   for (int k = 0; k < Held::kPacks; ++k) {
     if (!held.places.Has(k)) continue;
@@ -163,8 +157,8 @@ __device__ __forceinline__ void ComputeLanes(const A& a, const Inputs& inputs,
   }
 }
 template <class Of, class Store, class Held, class Commons>
-__device__ __forceinline__ void StoreLanes(const Of& of, const Store& store, int64_t row,
-                                           const Held& held, const Commons& commons) {
+OFL_DEVICE void StoreLanes(const Of& of, const Store& store, int64_t row, const Held& held,
+                           const Commons& commons) {
   const auto constants = store.Begin(row);
   const Store here = store.At(row);
 #pragma unroll
@@ -185,7 +179,7 @@ __device__ __forceinline__ void StoreLanes(const Of& of, const Store& store, int
 
 // A row per group of lanes, or kStays: every so many rows as there are groups.
 template <class Lanes, bool kStays, class A>
-__device__ __forceinline__ void RunLanes(const A& a, int64_t rows, int64_t cols) {
+OFL_DEVICE void RunLanes(const A& a, int64_t rows, int64_t cols) {
   using Commons = LaneCommons<typename A::Elements, Lanes, kStays>;
   constexpr int kLanes = Lanes::kLanes, kGroups = kLaneThreads / kLanes;
   extern __shared__ __align__(16) char lanes_shared[];

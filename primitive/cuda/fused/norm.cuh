@@ -17,10 +17,10 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
  public:
   using Part = NormPart<C>;
 
-  __device__ __forceinline__ explicit HeldRow(const Base& base) : extras_(base.extras) {}
+  OFL_DEVICE explicit HeldRow(const Base& base) : extras_(base.extras) {}
 
   template <int kLanes, bool kAlone, class Held>
-  __device__ __forceinline__ Part Gather(Held& held, int64_t) {
+  OFL_DEVICE Part Gather(Held& held, int64_t) {
     if constexpr (!kCentre || !Held::kHolds) {
       held.Each([&](auto& v, int k) { Visit<kLanes>(v, k); });
       return Visited<kLanes>([](auto&&) {});
@@ -52,7 +52,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
   }
   // The same in one visit of values that are computed again; layer_norm about one of the lanes'.
   template <int kLanes, int N>
-  __device__ __forceinline__ void Visit(const Pack<C, N>& v, int) {
+  OFL_DEVICE void Visit(const Pack<C, N>& v, int) {
     if constexpr (kCentre) {
       sums_.Add(v);
     } else {
@@ -61,7 +61,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
     }
   }
   template <int kLanes, class Again>
-  __device__ __forceinline__ Part Visited(Again&&) const {
+  OFL_DEVICE Part Visited(Again&&) const {
     Part part;
     if constexpr (kCentre) {
       const auto sums = ReduceLanes<kLanes>(sums_, MergePivotSums{});
@@ -73,7 +73,7 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
     }
     return part;
   }
-  __device__ __forceinline__ Part Merge(const Part* parts, int count) const {
+  OFL_DEVICE Part Merge(const Part* parts, int count) const {
     SumOf<C, 2> sums;
     const C base = parts[0].mean;
     for (int i = threadIdx.x % kWarp; i < count; i += kWarp) {
@@ -94,14 +94,14 @@ class HeldRow<NormRow<kCentre, Load, Store>> {
     return row;
   }
   template <bool kAlone>
-  __device__ __forceinline__ void Begin(const Part& row) {
+  OFL_DEVICE void Begin(const Part& row) {
     rstd_ = RstdOf<true>(row, extras_.share, extras_.eps);
     // y = (v - mean_) * rstd + offset
     if (kCentre && !apart_) mean_ = row.mean;
     if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;
   }
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Result(Pack<C, N> v) const {
+  OFL_DEVICE Pack<C, N> Result(Pack<C, N> v) const {
 #pragma unroll
     for (C& x : v.v) {
       if (kCentre && !apart_) x = Centred(x, mean_);

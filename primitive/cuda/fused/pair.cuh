@@ -29,16 +29,16 @@ struct HeldPair {
   typename Elements::template Commons<1> common;
 
   // A pack's place among those of one operand after the other.
-  __device__ __forceinline__ OperandSlots Slots(int k) const {
+  OFL_DEVICE OperandSlots Slots(int k) const {
     return {operands, k * kThreads + static_cast<int>(threadIdx.x), kSlots};
   }
-  __device__ __forceinline__ OperandSlots StoreSlots(int k) const {
+  OFL_DEVICE OperandSlots StoreSlots(int k) const {
     OperandSlots slots = Slots(k);
     slots.at += kSlots * Elements::template kCommonBytes<N>;
     return slots;
   }
   // The operands in two batches: what the elements read, and what Store does.
-  __device__ __forceinline__ void Load(const int64_t (&rows)[2]) {
+  OFL_DEVICE void Load(const int64_t (&rows)[2]) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const Elements at_row = a.elements.At(rows[r]);
@@ -71,15 +71,13 @@ struct HeldPair {
     }
     CommitCopies();
   }
-  __device__ __forceinline__ void Await() const { WaitForCopiesOf<1>(); }
-  __device__ __forceinline__ auto Commons(int k) const {
-    return a.elements.template ReadCommons<N>(Slots(k));
-  }
-  __device__ __forceinline__ auto StoreCommons(int k) const {
+  OFL_DEVICE void Await() const { WaitForCopiesOf<1>(); }
+  OFL_DEVICE auto Commons(int k) const { return a.elements.template ReadCommons<N>(Slots(k)); }
+  OFL_DEVICE auto StoreCommons(int k) const {
     return a.base.store.template ReadCommons<N>(StoreSlots(k));
   }
   template <class F>
-  __device__ __forceinline__ void EachAgain(int r, int64_t row, F&& f) const {
+  OFL_DEVICE void EachAgain(int r, int64_t row, F&& f) const {
     EachPackFromMemory(a.elements, row, constants[r], places, kPacks, f);
   }
 };
@@ -88,7 +86,7 @@ struct HeldPair {
 // early, and spilled; all lanes meet, those without a pack too. In one loop: with two calls of f in
 // it, packs are in memory. A column outside packs comes as a pack of one.
 template <class Pair, class F>
-__device__ __forceinline__ void EachOfPair(const Pair& pair, F&& f) {
+OFL_DEVICE void EachOfPair(const Pair& pair, F&& f) {
   constexpr int N = Pair::N, kPacks = Pair::kPacks;
   typename Pair::Elements::template Commons<N> commons;
 #pragma unroll
@@ -112,8 +110,7 @@ __device__ __forceinline__ void EachOfPair(const Pair& pair, F&& f) {
 
 // The two rows, of kParts warps; `shared` is for what these exchange.
 template <int kParts, class A, class Pair>
-__device__ __forceinline__ void RunPair(const A& a, const int64_t (&rows)[2], Pair& pair,
-                                        char* shared) {
+OFL_DEVICE void RunPair(const A& a, const int64_t (&rows)[2], Pair& pair, char* shared) {
   using Of = HeldRow<typename A::Base>;
   using Part = typename Of::Part;
   using Store = decltype(A::Base::store);
@@ -162,8 +159,7 @@ __device__ __forceinline__ void RunPair(const A& a, const int64_t (&rows)[2], Pa
 }
 
 // Of every 2 * step rows r and r + step, or where there is none r twice.
-__device__ __forceinline__ void RowsOfPair(int64_t pair, int step, int64_t rows,
-                                           int64_t (&row)[2]) {
+OFL_DEVICE void RowsOfPair(int64_t pair, int step, int64_t rows, int64_t (&row)[2]) {
   const int64_t first = pair / step * step * 2 + pair % step;
 #pragma unroll
   for (int r = 0; r < 2; ++r) row[r] = first + r * step < rows ? first + r * step : first;

@@ -42,7 +42,7 @@ struct Loaded {
 // N elements of 16 bits from p on at any alignment, in words of two; the element just before them
 // may be read too, where it is in the first word.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadWordsOfTwo(const T* p) {
+OFL_DEVICE Pack<T, N> LoadWordsOfTwo(const T* p) {
   constexpr int kWords = N / 2;
   const auto past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p) % sizeof(uint32_t));
   const auto* from = reinterpret_cast<const uint32_t*>(p - past / sizeof(T));
@@ -64,7 +64,7 @@ __device__ __forceinline__ Pack<T, N> LoadWordsOfTwo(const T* p) {
 // N elements from p on, in accesses of up to 16 bytes. kAligned promises that p is aligned to
 // min(16 bytes, all of them); kInside is as for a Load functor.
 template <Access kAccess, int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadOperand(const T* p) {
+OFL_DEVICE Pack<T, N> LoadOperand(const T* p) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if constexpr (kBytes > kPackBytes && N > 1) {
     constexpr int kHalf = N / 2;
@@ -89,14 +89,14 @@ __device__ __forceinline__ Pack<T, N> LoadOperand(const T* p) {
 
 // Whether kAligned may be used for packs of N from p on.
 template <int N, class T>
-__device__ __forceinline__ bool IsOperandAligned(const T* p) {
+OFL_DEVICE bool IsOperandAligned(const T* p) {
   constexpr unsigned kBytes = N * sizeof(T) < kPackBytes ? N * sizeof(T) : kPackBytes;
   return (reinterpret_cast<uintptr_t>(p) & (kBytes - 1)) == 0;
 }
 
 // N elements from p on, of an operand that is the same for all rows.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadCommon(const T* p) {
+OFL_DEVICE Pack<T, N> LoadCommon(const T* p) {
   if constexpr (N > 1) {
     if (IsOperandAligned<N>(p)) return LoadOperand<Access::kAligned, N>(p);
   }
@@ -134,34 +134,25 @@ struct FusedRow {
     typename Elements::Constants constants;
   };
 
-  __device__ __forceinline__ FusedRow At(int64_t row) const {
-    return {AtRow(base, row), elements.At(row)};
-  }
-  __device__ __forceinline__ int Head(int64_t row) const { return base.Head(row); }
-  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+  OFL_DEVICE FusedRow At(int64_t row) const { return {AtRow(base, row), elements.At(row)}; }
+  OFL_DEVICE int Head(int64_t row) const { return base.Head(row); }
+  OFL_DEVICE bool IsAligned(int64_t row, int64_t head) const {
     return elements.IsAligned(row, head);
   }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t row, int64_t col) const {
     Raw<N> raw;
     elements.template Load<kAccess, N>(row, col, raw.input);
     return raw;
   }
-  __device__ __forceinline__ Total Begin(int64_t row) const {
-    return {base.Begin(row), elements.Begin(row)};
-  }
-  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
-    base.Look(row, total.base);
-  }
-  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
-    base.End(row, total.base);
-  }
+  OFL_DEVICE Total Begin(int64_t row) const { return {base.Begin(row), elements.Begin(row)}; }
+  OFL_DEVICE void Look(int64_t row, Total& total) const { base.Look(row, total.base); }
+  OFL_DEVICE void End(int64_t row, const Total& total) const { base.End(row, total.base); }
 
   static constexpr int kRounds = Base::kRounds, kMaxima = Base::kMaxima;
   static constexpr bool kClusterRegisters = Base::kClusterRegisters;
   template <int N>
-  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
-                                           const Total& total) const {
+  OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool present, int64_t col, const Total& total) const {
     Value<N> value;
     if constexpr (kAgain) {
       value.col = col;
@@ -177,7 +168,7 @@ struct FusedRow {
     return value;
   }
   template <int kRound, int N>
-  __device__ __forceinline__ auto Visit(Value<N>& v, bool present, const Total& total) const {
+  OFL_DEVICE auto Visit(Value<N>& v, bool present, const Total& total) const {
     if constexpr (kAgain) {
       if (!present) return internal::IdentityOf<kRound, Base>();
       auto computed =
@@ -188,12 +179,11 @@ struct FusedRow {
     }
   }
   template <int kRound, class Sum>
-  __device__ __forceinline__ void Finish(const Sum& sum, Total& total) const {
+  OFL_DEVICE void Finish(const Sum& sum, Total& total) const {
     base.template Finish<kRound>(sum, total.base);
   }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& v,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& v, const Total& total) const {
     if constexpr (kAgain) {
       StoreRaw<N>(row, col, RawOf(v), total);
     } else {
@@ -203,37 +193,33 @@ struct FusedRow {
 
   using Statistics = typename Base::Statistics;
   using Merge = typename Base::Merge;
-  static __device__ __forceinline__ Statistics Gathered(const Total& total) {
-    return Base::Gathered(total.base);
-  }
-  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
+  static OFL_DEVICE Statistics Gathered(const Total& total) { return Base::Gathered(total.base); }
+  OFL_DEVICE void Rebase(const Statistics& row, Total& total) const {
     base.Rebase(row, total.base);
   }
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t col, const Total& start, Statistics& s) const {
     base.Add(Computed<N>(raw, col, start), col, start.base, s);
   }
-  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+  OFL_DEVICE void Conclude(const Statistics& row, Total& total) const {
     base.Conclude(row, total.base);
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     base.template StoreRaw<N>(row, col, Computed<N>(raw, col, total), total.base);
   }
 
  private:
   template <int N>
-  static __device__ __forceinline__ Raw<N> RawOf(const Value<N>& value) {
+  static OFL_DEVICE Raw<N> RawOf(const Value<N>& value) {
     Raw<N> raw;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) raw.input[i] = value.input[i].Get();
     return raw;
   }
   template <int N>
-  __device__ __forceinline__ typename Base::template Raw<N> Computed(const Raw<N>& raw, int64_t col,
-                                                                     const Total& total) const {
+  OFL_DEVICE typename Base::template Raw<N> Computed(const Raw<N>& raw, int64_t col,
+                                                     const Total& total) const {
     return {{elements.template Apply<N>(col, raw.input, total.constants)}};
   }
 };

@@ -20,11 +20,11 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     C max = MinusInfinity<C>(), sum = 0;
   };
 
-  __device__ __forceinline__ explicit HeldRow(const Base&) {}
+  OFL_DEVICE explicit HeldRow(const Base&) {}
 
   // softmax: the exponentials replace the values, relative to the maximum of these lanes.
   template <int kLanes, bool kAlone, class Held>
-  __device__ __forceinline__ Part Gather(Held& held, int64_t row) {
+  OFL_DEVICE Part Gather(Held& held, int64_t row) {
     if constexpr (!Held::kHolds) {
       held.Each([&](auto& v, int k) { Visit<kLanes>(v, k); });
       return Visited<kLanes>([&](auto&& f) { held.EachAgain(row, f); });
@@ -50,7 +50,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   // lanes' first packs, which every lane has. That is `max` then, which serves as well unless
   // others are far above it, or it is no finite number: again(f) calls f with all values once more.
   template <int kLanes, int N>
-  __device__ __forceinline__ void Visit(const Pack<C, N>& v, int k) {
+  OFL_DEVICE void Visit(const Pack<C, N>& v, int k) {
     if (k == 0) {
       level_ = ReduceLanes<kLanes>(MaxOf<C>(v), Larger{});
       exp_ = RowExponential<C>(level_);
@@ -59,7 +59,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     for (const C& x : v.v) sum_ += exp_(x);
   }
   template <int kLanes, class Again>
-  __device__ __forceinline__ Part Visited(Again&& again) const {
+  OFL_DEVICE Part Visited(Again&& again) const {
     const C sum = ReduceLanes<kLanes>(sum_, Plus{}) * exp_.Weight();
     // Of a logarithm little is left where both terms of (x - level) - log(sum) are large.
     constexpr C kMost = C(1 << 16);
@@ -69,7 +69,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     all = ReduceLanes<kLanes>(all, MergeOnline{});
     return {all.max, all.sum};
   }
-  static __device__ __forceinline__ Part Merge(const Part* parts, int count) {
+  static OFL_DEVICE Part Merge(const Part* parts, int count) {
     const int lane = threadIdx.x % kWarp;
     C max = MinusInfinity<C>(), sum = 0;
     for (int i = lane; i < count; i += kWarp) max = Larger{}(max, parts[i].max);
@@ -80,7 +80,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     return {max, ReduceLanes<kWarp>(sum, Plus{})};
   }
   template <bool kAlone>
-  __device__ __forceinline__ void Begin(const Part& row) {
+  OFL_DEVICE void Begin(const Part& row) {
     if constexpr (kLog) {
       scale_ = -LogOf(row.sum);
     } else {
@@ -93,7 +93,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
     level_ = row.max;
   }
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Result(Pack<C, N> v) const {
+  OFL_DEVICE Pack<C, N> Result(Pack<C, N> v) const {
 #pragma unroll
     for (C& x : v.v) {
       if (kLog) {

@@ -38,7 +38,7 @@ struct WholeRow {
   Elements elements;
 
   // The same over those copies of what serves all rows that lie as a row does (fused/copies.cuh).
-  __device__ __forceinline__ WholeRow Beside(int head) const {
+  OFL_DEVICE WholeRow Beside(int head) const {
     WholeRow beside = *this;
     beside.base.store = base.store.Beside(head);
     beside.elements = elements.Beside(head);
@@ -68,15 +68,13 @@ struct PacksOfThread : PackStep<kThreads_ * kBlocks> {
   static constexpr int extra = -1, kExtras = 0;
   int packs, rank;
 
-  __device__ __forceinline__ bool Has(int k) const {
-    return kFull || k + 1 < kPacks || rank + k * size < packs;
-  }
-  __device__ __forceinline__ int Column(int k) const { return (rank + k * size) * N; }
-  __device__ __forceinline__ static bool HasExtra(int) { return false; }
-  __device__ __forceinline__ static int ExtraColumn(int) { return 0; }
+  OFL_DEVICE bool Has(int k) const { return kFull || k + 1 < kPacks || rank + k * size < packs; }
+  OFL_DEVICE int Column(int k) const { return (rank + k * size) * N; }
+  OFL_DEVICE static bool HasExtra(int) { return false; }
+  OFL_DEVICE static int ExtraColumn(int) { return 0; }
   // Columns of the kLanes lanes that this thread is one of.
   template <int kLanes>
-  __device__ __forceinline__ int Count() const {
+  OFL_DEVICE int Count() const {
     if (kThreads_ * kBlocks == kLanes) return packs * N;
     if (kFull) return kLanes * kPacks * N;
     int count = 0;
@@ -88,14 +86,13 @@ struct PacksOfThread : PackStep<kThreads_ * kBlocks> {
     return count * N;
   }
   // Makes the compiler work out columns anew from here on, rather than keep them.
-  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(rank)); }
+  OFL_DEVICE void Forget() { asm volatile("" : "+r"(rank)); }
 };
 
 // keep(values, k) of every pack k of a row, all of whose loads are under way first, and of a column
 // outside packs as a pack of one. What serves all rows is asked for kAhead packs ahead.
 template <int kAhead, class Elements, class Places, class F>
-__device__ __forceinline__ void EachLoaded(const Elements& elements, int64_t row,
-                                           const Places& places, F&& keep) {
+OFL_DEVICE void EachLoaded(const Elements& elements, int64_t row, const Places& places, F&& keep) {
   constexpr int N = Places::N, kPacks = Places::kPacks;
   typename Elements::template Inputs<N> inputs[kPacks];
   typename Elements::template Commons<N> commons[kAhead];
@@ -148,12 +145,12 @@ struct HeldValues {
   Pack<C, N> values[kPacks - kParked];
   Pack<C, 1> extras[Places::kExtras + 1];  // and one: there may be none
 
-  __device__ __forceinline__ void Load(const typename A::Elements& elements, int64_t row) {
+  OFL_DEVICE void Load(const typename A::Elements& elements, int64_t row) {
     constexpr int kAhead = kInTurn && kPacks > 2 ? 2 : kPacks;
     EachLoaded<kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
   }
   template <bool kLast = false, class F>
-  __device__ __forceinline__ void Each(F&& f) {
+  OFL_DEVICE void Each(F&& f) {
     // The compiler keeps nothing in registers that is in shared memory.
     if constexpr (kParked > 0) asm volatile("" : : : "memory");
 #pragma unroll
@@ -174,30 +171,29 @@ struct HeldValues {
     }
   }
   template <class Store>
-  __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
+  OFL_DEVICE auto StoreCommons(const Store& store, int k) const {
     return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
   }
 
  private:
-  __device__ __forceinline__ uint4* Place(int k) const {
+  OFL_DEVICE uint4* Place(int k) const {
     return parked + k * (kFusedParkedBytes / kPackBytes) * Places::kThreads;
   }
-  __device__ __forceinline__ void Keep(const Pack<C, N>& v, int k) {
+  OFL_DEVICE void Keep(const Pack<C, N>& v, int k) {
     if (k < kParked) {
       StoreApart(Place(k), Places::kThreads, v);
     } else {
       values[k - kParked] = v;
     }
   }
-  __device__ __forceinline__ void Keep(const Pack<C, 1>& v, int) { extras[0] = v; }
+  OFL_DEVICE void Keep(const Pack<C, 1>& v, int) { extras[0] = v; }
 };
 
 // The compiler would ask for an operand where it can have the registers of the row for it, behind
 // the wait for the row. So the row depends on it, by bits that are masked out: there are fewer than
 // 2^62 rows, which the compiler cannot know.
 template <class C, int N, class Commons>
-__device__ __forceinline__ void DependOn(Pack<C, N>& values, const Commons& operands,
-                                         int64_t rows) {
+OFL_DEVICE void DependOn(Pack<C, N>& values, const Commons& operands, int64_t rows) {
   if constexpr (sizeof(operands) >= sizeof(uint32_t)) {
     constexpr int kWords = sizeof(operands) / sizeof(uint32_t);
     const uint32_t none = static_cast<uint32_t>(rows >> 62);
@@ -215,8 +211,7 @@ __device__ __forceinline__ void DependOn(Pack<C, N>& values, const Commons& oper
 // passes the store of the pack before; that of the first pack before the row is merged, where there
 // are registers for it.
 template <class A, class Held, class F>
-__device__ __forceinline__ void RunHeldRow(const A& a, int64_t row, int64_t rows, Held& held,
-                                           F&& merge) {
+OFL_DEVICE void RunHeldRow(const A& a, int64_t row, int64_t rows, Held& held, F&& merge) {
   constexpr int N = A::kPack;
   constexpr bool kEarly = Held::kHolds && Held::kPacks <= 2;
   held.Load(a.elements.At(row), row);
@@ -258,12 +253,11 @@ struct FusedBlocks {
       (kPackBytes + kRows * static_cast<int>(sizeof(Part)) * kParts + kFusedSharedAlignment - 1) /
       kFusedSharedAlignment * kFusedSharedAlignment;
 
-  __device__ __forceinline__ static int rank() {
+  OFL_DEVICE static int rank() {
     return Exchange::block() * kThreads + static_cast<int>(threadIdx.x);
   }
   template <class Held>
-  __device__ __forceinline__ static void Run(const A& a, int64_t row, int64_t rows, Held& held,
-                                             char* shared) {
+  OFL_DEVICE static void Run(const A& a, int64_t row, int64_t rows, Held& held, char* shared) {
     RunHeldRow(a, row, rows, held, [&](auto& of) {
       Exchange exchange(shared);  // behind the loads, which are to be under way first
       if constexpr (!Held::kHolds) WaitForCopiesOf<0>();

@@ -43,7 +43,7 @@ struct OperandSlots {
   // N elements from p on, aligned as LoadOperand<kAligned> wants it: on their way until
   // WaitForCopiesOf<0>.
   template <int N, class T>
-  __device__ __forceinline__ void Copy(const T* p) {
+  OFL_DEVICE void Copy(const T* p) {
     char* to = Next<kBytes<N, T>>();
     if constexpr (N * sizeof(T) % kPackBytes == 0) {
 #pragma unroll
@@ -57,7 +57,7 @@ struct OperandSlots {
   }
   // By the thread that copied it.
   template <int N, class T>
-  __device__ __forceinline__ StowedPack<T, N> Read() {
+  OFL_DEVICE StowedPack<T, N> Read() {
     uint4 words[kBytes<N, T> / kPackBytes];
     memcpy(words, __builtin_assume_aligned(Next<kBytes<N, T>>(), kPackBytes), sizeof(words));
     StowedPack<T, N> pack;
@@ -67,7 +67,7 @@ struct OperandSlots {
 
  private:
   template <int kSize>
-  __device__ __forceinline__ char* Next() {
+  OFL_DEVICE char* Next() {
     char* here = at + slot * kSize;
     at += slots * kSize;
     return here;
@@ -77,9 +77,9 @@ struct OperandSlots {
 // f(values) of every pack again, from memory and in little code: where what was found so far does
 // not serve.
 template <class Elements, class Places, class F>
-__device__ __forceinline__ void EachPackFromMemory(const Elements& elements, int64_t row,
-                                                   const typename Elements::Constants& constants,
-                                                   const Places& places, int packs, F&& f) {
+OFL_DEVICE void EachPackFromMemory(const Elements& elements, int64_t row,
+                                   const typename Elements::Constants& constants,
+                                   const Places& places, int packs, F&& f) {
   constexpr int N = Places::N;
   const Elements here = elements.At(row);
 #pragma unroll 1
@@ -124,12 +124,12 @@ struct HeldInputs {
   typename Elements::template Inputs<1> input;  // of a column outside packs
   typename Elements::template Commons<1> common;
 
-  __device__ __forceinline__ OperandSlots Slots(int k) const {
+  OFL_DEVICE OperandSlots Slots(int k) const {
     constexpr int kThreads = Places::kThreads, kSlots = (kPacks - kKept) * kThreads;
     return {first, (k - kKept) * kThreads + static_cast<int>(threadIdx.x), kSlots};
   }
 
-  __device__ __forceinline__ void Load(const Elements& at_row, int64_t row) {
+  OFL_DEVICE void Load(const Elements& at_row, int64_t row) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!places.Has(k)) continue;
@@ -155,7 +155,7 @@ struct HeldInputs {
     CommitCopies();
     constants = a.elements.Begin(row);
   }
-  __device__ __forceinline__ auto Value(int k) const {
+  OFL_DEVICE auto Value(int k) const {
     if (k < kKept) return a.elements.template Apply<N>(inputs[k], commons[k], constants);
     return a.elements.template Apply<N>(inputs[k], a.elements.template ReadCommons<N>(Slots(k)),
                                         constants);
@@ -164,7 +164,7 @@ struct HeldInputs {
   // operands to wait for, values of many would be computed early, and spilled
   // (docs/lab/24-fused-loads-details.md).
   template <bool kLast = false, class F>
-  __device__ __forceinline__ void Each(F&& f) {
+  OFL_DEVICE void Each(F&& f) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!kLast || kNoOperands) __syncwarp();
@@ -179,16 +179,16 @@ struct HeldInputs {
     }
   }
   template <class F>
-  __device__ __forceinline__ void EachAgain(int64_t row, F&& f) const {
+  OFL_DEVICE void EachAgain(int64_t row, F&& f) const {
     EachPackFromMemory(a.elements, row, constants, places, kPacks, f);
   }
-  __device__ __forceinline__ auto StoreCommons(const Store& store, int k) const {
+  OFL_DEVICE auto StoreCommons(const Store& store, int k) const {
     if (!kForStore) return StoreFromMemory(store, k);
     return k < kKept ? store_commons[k] : store.template ReadCommons<N>(Slots(k));
   }
 
  private:
-  __device__ __forceinline__ auto StoreFromMemory(const Store& store, int k) const {
+  OFL_DEVICE auto StoreFromMemory(const Store& store, int k) const {
     return store.template LoadCommons<Access::kAligned, N>(0, places.Column(k));
   }
 };
@@ -223,20 +223,18 @@ struct OddPacksOfShare {
   int extra;               // a column outside packs, or -1
   int extras;              // of them
 
-  __device__ __forceinline__ OddPacksOfShare(int head, int cols, int rank) : rank(rank) {
+  OFL_DEVICE OddPacksOfShare(int head, int cols, int rank) : rank(rank) {
     packs = (cols - head) / N - 2;
     first = head + (rank + 1) * N;
     extras = cols - packs * N;
     extra = rank >= extras ? -1 : rank < head + N ? rank : rank + packs * N;
   }
-  __device__ __forceinline__ bool Has(int k) const {
-    return k + 1 < kPacks || rank + k * kSize < packs;
-  }
-  __device__ __forceinline__ int Column(int k) const { return first + k * kSize * N; }
-  __device__ __forceinline__ bool HasExtra(int) const { return extra >= 0; }
+  OFL_DEVICE bool Has(int k) const { return k + 1 < kPacks || rank + k * kSize < packs; }
+  OFL_DEVICE int Column(int k) const { return first + k * kSize * N; }
+  OFL_DEVICE bool HasExtra(int) const { return extra >= 0; }
   // Columns of this thread's warp.
   template <int kLanes>
-  __device__ __forceinline__ int Count() const {
+  OFL_DEVICE int Count() const {
     static_assert(kLanes == kWarp, "");
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int left = packs - (rank - lane + (kPacks - 1) * kSize);
@@ -244,7 +242,7 @@ struct OddPacksOfShare {
     return ((kPacks - 1) * kWarp + last) * N + (rank < kWarp ? extras : 0);
   }
   // Makes the compiler work out columns anew from here on, rather than keep them.
-  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(first), "+r"(rank)); }
+  OFL_DEVICE void Forget() { asm volatile("" : "+r"(first), "+r"(rank)); }
 };
 
 // A row per block of kThreads threads, or per cluster of kBlocks of them, held as values; a

@@ -35,7 +35,7 @@ class NormRow : NormHeldRow<kCentre, Load_, Store_, true> {
 
   __host__ __device__ NormRow(const NormTensors<Load_, Store_>& tensors) : Held{tensors} {}
 
-  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+  OFL_DEVICE bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load, row, head);
   }
   bool LiesAlike() const { return cuda::IsAlignedEverywhere(load, store); }
@@ -44,20 +44,18 @@ class NormRow : NormHeldRow<kCentre, Load_, Store_, true> {
   NormHeldRow<kCentre, Load_, Store_, kWide> InRegisters() const {
     return {{load, store, extras}};
   }
-  __device__ __forceinline__ Total Begin(int64_t row) const { return {Held::Begin(row)}; }
+  OFL_DEVICE Total Begin(int64_t row) const { return {Held::Begin(row)}; }
   using Held::End, Held::Finish, Held::Gathered, Held::Head, Held::Load, Held::Look, Held::Open,
       Held::Rebase, Held::Store, Held::Visit;
   template <int kPacks>
-  __device__ __forceinline__ void StorePacks(int64_t row, int64_t col, int count,
-                                             const Value<kPack> (&value)[kPacks],
-                                             const Total& total) const {
+  OFL_DEVICE void StorePacks(int64_t row, int64_t col, int count,
+                             const Value<kPack> (&value)[kPacks], const Total& total) const {
     Held::template StorePacks<kPacks>(row, col, count, value, total);
   }
 
   // Streamed.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t, const Total&, Statistics& s) const {
     const auto x = ConvertPack<C>(raw.input[0]);
     if constexpr (kCentre) {
       s.Add(x);
@@ -67,7 +65,7 @@ class NormRow : NormHeldRow<kCentre, Load_, Store_, true> {
       s.v[0] += square;
     }
   }
-  __device__ __forceinline__ void Conclude(const Statistics& s, Total& total) const {
+  OFL_DEVICE void Conclude(const Statistics& s, Total& total) const {
     if constexpr (kCentre) {
       const CentredSums<C> centred(s);
       total.mean = centred.mean;
@@ -82,8 +80,7 @@ class NormRow : NormHeldRow<kCentre, Load_, Store_, true> {
     total.rstd = ReciprocalRoot(squares * extras.share + extras.eps);
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Pack<C, N> y = ConvertPack<C>(raw.input[0]);
     for (C& v : y.v) v = (kCentre ? (v - total.mean) - total.low : v) * total.rstd;
     this->template Weigh<N>(col, y);

@@ -18,13 +18,13 @@ template <class C, int kWarps>
 struct WarpSquares {
   alignas(16) C squares[kWarps];  // 0 where there is no warp
 
-  __device__ __forceinline__ void Put(C found) {
+  OFL_DEVICE void Put(C found) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
     const int at = warp + lane * (static_cast<int>(blockDim.x) / kWarp);
     if (at < kWarps) squares[at] = lane == 0 ? found : C(0);
   }
   // After a barrier. For a few warps this is less than shuffles.
-  __device__ __forceinline__ C Sum() const {
+  OFL_DEVICE C Sum() const {
     C sum = 0;
     for (const C& square : squares) sum += square;
     return sum;
@@ -39,7 +39,7 @@ struct WeightsAre {
 // run(full, weights), as std::bool_constant and WeightsAre: see NormWholeRow. What is run most
 // comes first: rows that take a few microseconds wait for every jump in the code.
 template <bool kMayBeFull, bool kMayBeMixed, class T, class Run>
-__device__ __forceinline__ void RunWhole(bool full, const NormWhole<T>& p, Run&& run) {
+OFL_DEVICE void RunWhole(bool full, const NormWhole<T>& p, Run&& run) {
   const auto run_with = [&](auto weights) {
     if (__builtin_expect(kMayBeFull && full, true)) {
       run(std::bool_constant<kMayBeFull>{}, weights);
@@ -61,8 +61,7 @@ __device__ __forceinline__ void RunWhole(bool full, const NormWhole<T>& p, Run&&
 // 32 bytes are written; parts of a sector from several warps cost 2 % of a copy at a million rows
 // of 128 columns. Not for layer_norm, which is bound by its instructions, of which this takes more.
 template <class C, bool kCentre, int kTeam, class T, class Part>
-__device__ __forceinline__ void StoreRowStatistics(const NormWhole<T>& p, int64_t first,
-                                                   const Part& part) {
+OFL_DEVICE void StoreRowStatistics(const NormWhole<T>& p, int64_t first, const Part& part) {
   constexpr int kRows = NormWholePolicy::kLaneThreads / kTeam;
   if constexpr (kCentre || kRows * sizeof(C) < 32) {
     part.StoreStatistics();

@@ -29,8 +29,7 @@ class NormSlicedRow {
  public:
   // The block has `packs` packs of the row, from `first` on. held: shared memory of
   // SlicedBytes, aligned to 16.
-  __device__ __forceinline__ NormSlicedRow(const NormWhole<T>& p, int64_t row, int first, int packs,
-                                           char* held)
+  OFL_DEVICE NormSlicedRow(const NormWhole<T>& p, int64_t row, int first, int packs, char* held)
       : p_(p),
         row_(row),
         col_((first + static_cast<int>(threadIdx.x)) * N),
@@ -38,7 +37,7 @@ class NormSlicedRow {
         held_(static_cast<uint32_t>(__cvta_generic_to_shared(held)) + threadIdx.x * kPackBytes) {}
 
   // Asks for the row and for the first weights; nothing waits for them yet.
-  __device__ __forceinline__ void Load() {
+  OFL_DEVICE void Load() {
     const T* x = p_.a.x + row_ * p_.a.x_stride + col_;
     uint32_t place = held_;
 #pragma unroll
@@ -56,7 +55,7 @@ class NormSlicedRow {
     for (int k = 0; k < P::kAhead; ++k) AskForWeight(k);
   }
   // What this warp's columns come to.
-  __device__ __forceinline__ NormPart<C> Gather() {
+  OFL_DEVICE NormPart<C> Gather() {
     C sum = 0;
     Visit([&](int, const Values& v) {
       for (const C& value : v.v) sum += value;
@@ -78,7 +77,7 @@ class NormSlicedRow {
     return part;
   }
   // row: what the whole row comes to.
-  __device__ __forceinline__ void Store(const NormPart<C>& row) {
+  OFL_DEVICE void Store(const NormPart<C>& row) {
     const C rstd = RstdOf<true>(row, p_.share, p_.eps);
     if (col_ == 0 && p_.a.mean) p_.a.mean[row_] = row.mean + row.low;
     if (col_ == 0 && p_.a.rstd) p_.a.rstd[row_] = rstd;
@@ -97,15 +96,15 @@ class NormSlicedRow {
   }
 
  private:
-  __device__ __forceinline__ bool Has(int k) const {
+  OFL_DEVICE bool Has(int k) const {
     return k < P::kSurePacks || static_cast<int>(threadIdx.x) + k * Step() < packs_;
   }
   // Packs from one of the thread's to its next.
-  __device__ __forceinline__ static int Step() { return static_cast<int>(blockDim.x); }
+  OFL_DEVICE static int Step() { return static_cast<int>(blockDim.x); }
   // visit(k, values) for all packs. Those in shared memory are read anew each time: the compiler
   // would keep them in registers.
   template <class F>
-  __device__ __forceinline__ void Visit(F&& visit) const {
+  OFL_DEVICE void Visit(F&& visit) const {
 #pragma unroll
     for (int k = 0; k < kRegisters; ++k) visit(k, ConvertPack<C>(x_[k].Get()));
     WaitForCopiesOf<0>();
@@ -120,7 +119,7 @@ class NormSlicedRow {
     }
   }
   // Columns of this warp.
-  __device__ __forceinline__ C Count() const {
+  OFL_DEVICE C Count() const {
     const int warp = static_cast<int>(threadIdx.x / kWarp * kWarp);
     int count = P::kSurePacks * kWarp;
 #pragma unroll
@@ -131,7 +130,7 @@ class NormSlicedRow {
     return static_cast<C>(count * N);
   }
   // In the order of the packs.
-  __device__ __forceinline__ void AskForWeight(int k) {
+  OFL_DEVICE void AskForWeight(int k) {
     if (Has(k)) {
       const T *w = static_cast<const T*>(p_.a.weight), *b = static_cast<const T*>(p_.a.bias);
       weight_[k % P::kAhead] = Stowed::Of(LoadAlignedPack<N>(w + next_));
@@ -153,8 +152,7 @@ class NormSlicedRow {
 // A row per cluster of blocks, each of which has `slice` packs of it, the last one the rest. Weight
 // and bias are plain; see NormWhole. Row: what a thread holds, whose block has `bytes` of `shared`.
 template <bool kCentre, class Row, class T>
-__device__ __forceinline__ void RunSlice(const NormWhole<T>& p, int slice, char* shared,
-                                         int bytes) {
+OFL_DEVICE void RunSlice(const NormWhole<T>& p, int slice, char* shared, int bytes) {
   using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   Exchange exchange(shared + bytes);
   const int first = Exchange::block() * slice;
@@ -200,8 +198,7 @@ class NormStagedRow {
  public:
   // The block has `packs` packs of the row, from `first` on. staged: NormStagedPolicy::Bytes,
   // aligned to 16.
-  __device__ __forceinline__ NormStagedRow(const NormWhole<T>& p, int64_t row, int first, int packs,
-                                           char* staged)
+  OFL_DEVICE NormStagedRow(const NormWhole<T>& p, int64_t row, int first, int packs, char* staged)
       : p_(p),
         row_(row),
         packs_(packs),
@@ -209,7 +206,7 @@ class NormStagedRow {
         staged_(staged + threadIdx.x * kPackBytes) {}
 
   // Asks for the row and for weights; nothing waits for them yet.
-  __device__ __forceinline__ void Load() {
+  OFL_DEVICE void Load() {
     const T* x = p_.a.x + row_ * p_.a.x_stride + col_;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -223,7 +220,7 @@ class NormStagedRow {
     CommitCopies();
   }
   // What this warp's columns come to.
-  __device__ __forceinline__ NormPart<C> Gather() const {
+  OFL_DEVICE NormPart<C> Gather() const {
     NormPart<C> part;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -235,7 +232,7 @@ class NormStagedRow {
     return part;
   }
   // row: what the whole row comes to.
-  __device__ __forceinline__ void Store(const NormPart<C>& row) const {
+  OFL_DEVICE void Store(const NormPart<C>& row) const {
     const C rstd = RstdOf<false>(row, p_.share, p_.eps);
     if (col_ == 0 && p_.a.rstd) p_.a.rstd[row_] = rstd;
     WaitForCopiesOf<0>();
@@ -251,14 +248,12 @@ class NormStagedRow {
   }
 
  private:
-  __device__ __forceinline__ bool Has(int k) const {
+  OFL_DEVICE bool Has(int k) const {
     return static_cast<int>(threadIdx.x + k * blockDim.x) < packs_;
   }
   // Columns from a thread's first pack to its pack k.
-  __device__ __forceinline__ static int Step(int k) { return k * static_cast<int>(blockDim.x) * N; }
-  __device__ __forceinline__ char* Place(int k) const {
-    return staged_ + k * blockDim.x * kPackBytes;
-  }
+  OFL_DEVICE static int Step(int k) { return k * static_cast<int>(blockDim.x) * N; }
+  OFL_DEVICE char* Place(int k) const { return staged_ + k * blockDim.x * kPackBytes; }
 
   const NormWhole<T>& p_;
   const int64_t row_;

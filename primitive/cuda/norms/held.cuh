@@ -26,7 +26,7 @@ struct WeightWords {
   uint4 low[kWhole];
   uint32_t high[kHigh];
 
-  __device__ __forceinline__ void Load(const uint4* from) {
+  OFL_DEVICE void Load(const uint4* from) {
     for (int i = 0; i < kWhole; ++i) low[i] = from[i];
     if constexpr (kNext > 0) {
       using Word = typename WordOf<4 * kHigh>::type;
@@ -34,7 +34,7 @@ struct WeightWords {
       memcpy(high, &word, sizeof(word));
     }
   }
-  __device__ __forceinline__ Pack<ComputeType<T>, N> Get(unsigned past) const {
+  OFL_DEVICE Pack<ComputeType<T>, N> Get(unsigned past) const {
     uint32_t w[4 * kWhole + 4];
     memcpy(w, low, sizeof(low));
     for (int i = 0; i < kNext; ++i) w[4 * kWhole + i] = high[i];
@@ -71,22 +71,18 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     C row_mean = 0, rstd = 0, offset = 0;
   };
 
-  __device__ __forceinline__ NormHeldRow At(int64_t row) const {
+  OFL_DEVICE NormHeldRow At(int64_t row) const {
     return {{AtRow(load, row), AtRow(store, row), extras}};
   }
-  __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
-    return load.Frame(row, col);
-  }
-  __device__ __forceinline__ Total Begin(int64_t) const {
+  OFL_DEVICE WordFrame Frame(int, int64_t row, int64_t col) const { return load.Frame(row, col); }
+  OFL_DEVICE Total Begin(int64_t) const {
     Total total;
     total.count = static_cast<C>(extras.cols);
     return total;
   }
   // Only so many columns are the part's.
-  __device__ __forceinline__ static void SetColumns(int count, Total& part) {
-    part.count = static_cast<C>(count);
-  }
-  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
+  OFL_DEVICE static void SetColumns(int count, Total& part) { part.count = static_cast<C>(count); }
+  OFL_DEVICE void End(int64_t row, const Total& total) const {
     if (kCentre && extras.mean) extras.mean[row] = total.row_mean;
     if (extras.rstd) extras.rstd[row] = total.rstd;
   }
@@ -102,7 +98,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   template <int kRound>
   using Sums = SumOf<C, kCentre && kRound == 1 && !kExact ? 2 : 1>;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
+  static OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     if constexpr (kStow) {
       return {StowedPack<Element, N>::Of(raw.input[0])};
     } else {
@@ -110,8 +106,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     }
   }
   template <int kRound, int N>
-  static __device__ __forceinline__ Sums<kRound> Visit(Value<N>& x, bool present,
-                                                       const Total& total) {
+  static OFL_DEVICE Sums<kRound> Visit(Value<N>& x, bool present, const Total& total) {
     Sums<kRound> sums;
     if (!present) return sums;
     Values<N> values = ValuesOf(x.held);
@@ -130,7 +125,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     return sums;
   }
   template <int kRound>
-  __device__ __forceinline__ void Finish(const Sums<kRound>& sums, Total& total) const {
+  OFL_DEVICE void Finish(const Sums<kRound>& sums, Total& total) const {
     if constexpr (kCentre && kRound == 0) {
       total.sum = sums.v[0];
       total.mean = Quotient(total.sum, Larger{}(total.count, C(1)));
@@ -147,25 +142,23 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
 
   using Statistics = std::conditional_t<kCentre, PivotSums<C>, SumOf<C, 1>>;
   using Merge = std::conditional_t<kCentre, MergePivotSums, Plus>;
-  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+  static OFL_DEVICE Statistics Gathered(const Total& part) {
     if constexpr (kCentre) {
       return {part.count, part.mean, part.sum, part.squares};
     } else {
       return {{part.squares}};
     }
   }
-  __device__ __forceinline__ void Rebase(const Statistics& row, Total& part) const {
-    Conclude(row, part);
-  }
+  OFL_DEVICE void Rebase(const Statistics& row, Total& part) const { Conclude(row, part); }
 
   // What a warp tells the others of a block.
   using Part = NormPart<C>;
-  static __device__ __forceinline__ Part PartOf(const Total& total) {
+  static OFL_DEVICE Part PartOf(const Total& total) {
     const C low = Quotient(total.sum, Larger{}(total.count, C(1)));
     return {total.count, total.mean, low, total.squares - total.sum * low};
   }
   // One after the other, which for a few warps is less than shuffles.
-  __device__ __forceinline__ void ConcludeParts(const Part* parts, int count, Total& total) const {
+  OFL_DEVICE void ConcludeParts(const Part* parts, int count, Total& total) const {
     const C base = parts[0].mean;
     C sum = 0, squares = 0;
 #pragma unroll 4
@@ -183,8 +176,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   }
 
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {
     Values<N> y = Normalised(ValuesOf(value.held), total);
     this->template Weigh<N>(col, y);
     store.template Store<N>(row, col, y);
@@ -196,19 +188,18 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     C weight[kColumns], bias[kColumns];
   };
   template <int kStep, int kColumns>
-  __device__ __forceinline__ void Ask(int col, ColumnConstants<kColumns>& c) const {
+  OFL_DEVICE void Ask(int col, ColumnConstants<kColumns>& c) const {
     AskFor<kStep>(extras.weight, col, c.weight);
     AskFor<kStep>(extras.bias, col, c.bias);
   }
   template <int kColumns>
-  __device__ __forceinline__ void Take(ColumnConstants<kColumns>& c) const {
+  OFL_DEVICE void Take(ColumnConstants<kColumns>& c) const {
     TakeOr(C(1), extras.weight, c.weight);
     TakeOr(C(0), extras.bias, c.bias);
   }
   template <int kColumns>
-  __device__ __forceinline__ void StoreColumn(int64_t row, int64_t col, const Value<1>& value,
-                                              const Total& total,
-                                              const ColumnConstants<kColumns>& c, int k) const {
+  OFL_DEVICE void StoreColumn(int64_t row, int64_t col, const Value<1>& value, const Total& total,
+                              const ColumnConstants<kColumns>& c, int k) const {
     Values<1> y = Normalised(ValuesOf(value.held), total);
     y.v[0] = y.v[0] * c.weight[k] + c.bias[k];
     store.template Store<1>(row, col, y);
@@ -216,9 +207,8 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   // The `count` packs of a lane, the first at column col, those of a warp's lanes side by side.
   // Another pack of the row lies before and behind each.
   template <int kPacks>
-  __device__ __forceinline__ void StorePacks(int64_t row, int64_t col, int count,
-                                             const Value<kPack> (&value)[kPacks],
-                                             const Total& total) const {
+  OFL_DEVICE void StorePacks(int64_t row, int64_t col, int count,
+                             const Value<kPack> (&value)[kPacks], const Total& total) const {
     if (std::is_same_v<Output, float> || !extras.float_weight) {
       if (StoreWith<Output>(row, col, count, value, total)) return;
     } else if constexpr (kNarrowWeights && kStow && (kCentre || kPacks > 6)) {
@@ -234,7 +224,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
  private:
   static constexpr bool kNarrowWeights = sizeof(Output) == 2;
   template <int kStep, int kColumns>
-  __device__ __forceinline__ void AskFor(const void* weights, int col, C (&bits)[kColumns]) const {
+  OFL_DEVICE void AskFor(const void* weights, int col, C (&bits)[kColumns]) const {
     if (!weights) return;
     const bool narrow = kNarrowWeights && !extras.float_weight;
 #pragma unroll
@@ -254,8 +244,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     }
   }
   template <int kColumns>
-  __device__ __forceinline__ void TakeOr(C missing, const void* weights,
-                                         C (&bits)[kColumns]) const {
+  OFL_DEVICE void TakeOr(C missing, const void* weights, C (&bits)[kColumns]) const {
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
       if (!weights) bits[k] = missing;
@@ -270,15 +259,15 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     }
   }
   template <int N>
-  static __device__ __forceinline__ Values<N> ValuesOf(const Values<N>& value) {
+  static OFL_DEVICE Values<N> ValuesOf(const Values<N>& value) {
     return value;
   }
   template <int N>
-  static __device__ __forceinline__ Values<N> ValuesOf(const StowedPack<Element, N>& value) {
+  static OFL_DEVICE Values<N> ValuesOf(const StowedPack<Element, N>& value) {
     return ConvertPack<C>(value.Get());
   }
   template <int N>
-  static __device__ __forceinline__ Values<N> Normalised(Values<N> y, const Total& total) {
+  static OFL_DEVICE Values<N> Normalised(Values<N> y, const Total& total) {
     for (C& v : y.v) {
       if (kCentre && kStow) v -= total.mean;
       v = kCentre ? v * total.rstd + total.offset : v * total.rstd;
@@ -288,9 +277,8 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   // StorePacks with weights, and maybe biases, of W that lie alike; false: they do not, or there is
   // no weight.
   template <class W, int kPacks>
-  __device__ __forceinline__ bool StoreWith(int64_t row, int64_t col, int count,
-                                            const Value<kPack> (&value)[kPacks],
-                                            const Total& total) const {
+  OFL_DEVICE bool StoreWith(int64_t row, int64_t col, int count,
+                            const Value<kPack> (&value)[kPacks], const Total& total) const {
     if (!extras.weight || (!kCentre && sizeof(W) > sizeof(Output) && extras.bias)) return false;
     const WordFrame w = WordFrame::Of(static_cast<const W*>(extras.weight) + col);
     WordFrame b = w;
@@ -306,10 +294,9 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     return true;
   }
   template <class W, int kSkip, int kPacks>
-  __device__ __forceinline__ void StoreShifted(int64_t row, int64_t col, int count,
-                                               const Value<kPack> (&value)[kPacks],
-                                               const Total& total, const WordFrame& weight,
-                                               const uint4* bias) const {
+  OFL_DEVICE void StoreShifted(int64_t row, int64_t col, int count,
+                               const Value<kPack> (&value)[kPacks], const Total& total,
+                               const WordFrame& weight, const uint4* bias) const {
     using Words = WeightWords<W, kPack, kSkip>;
     // Of wide weights there are registers for one of both at a time.
     constexpr bool kLate = Words::kWhole > 1;
@@ -338,7 +325,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
       store.template Store<kPack>(row, col + k * kWarp * kPack, y);
     }
   }
-  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+  OFL_DEVICE void Conclude(const Statistics& row, Total& total) const {
     if constexpr (kCentre) {
       const CentredSums<C> centred(row);
       Conclude(centred.mean, centred.low, centred.squares, total);
@@ -347,7 +334,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     }
   }
   // Of the row: its mean as a sum of two, and the squares of the distances from it.
-  __device__ __forceinline__ void Conclude(C mean, C low, C squares, Total& total) const {
+  OFL_DEVICE void Conclude(C mean, C low, C squares, Total& total) const {
     // A sum of squares that should be 0 may have been rounded below it.
     if (squares < 0) squares = 0;
     total.rstd = ReciprocalRoot(squares * extras.share + extras.eps);

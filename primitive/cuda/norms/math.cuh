@@ -80,14 +80,14 @@ template <class C, int kSums>
 struct SumOf {
   C v[kSums] = {};
 
-  friend __device__ __forceinline__ SumOf operator+(const SumOf& a, const SumOf& b) {
+  friend OFL_DEVICE SumOf operator+(const SumOf& a, const SumOf& b) {
     SumOf sum;
     for (int i = 0; i < kSums; ++i) sum.v[i] = a.v[i] + b.v[i];
     return sum;
   }
 };
 template <class C, int kSums>
-__device__ __forceinline__ SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mask) {
+OFL_DEVICE SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mask) {
   for (C& v : s.v) v = ShuffleXor(v, mask);
   return s;
 }
@@ -102,12 +102,12 @@ struct alignas(16) NormSums {
   using C = ComputeType<T>;
   C gv = 0, g = 0, v = 0;
 
-  __device__ __forceinline__ void Add(C grad, C value) {
+  OFL_DEVICE void Add(C grad, C value) {
     gv += grad * value;
     if (kCentre) g += grad;
     if (kRecentre<T, kCentre>) v += value;
   }
-  friend __device__ __forceinline__ NormSums operator+(const NormSums& a, const NormSums& b) {
+  friend OFL_DEVICE NormSums operator+(const NormSums& a, const NormSums& b) {
     NormSums sum;
     sum.gv = a.gv + b.gv;
     if (kCentre) sum.g = a.g + b.g;
@@ -116,7 +116,7 @@ struct alignas(16) NormSums {
   }
 };
 template <class T, bool kCentre>
-__device__ __forceinline__ NormSums<T, kCentre> ShuffleXor(NormSums<T, kCentre> s, int mask) {
+OFL_DEVICE NormSums<T, kCentre> ShuffleXor(NormSums<T, kCentre> s, int mask) {
   s.gv = ShuffleXor(s.gv, mask);
   if (kCentre) s.g = ShuffleXor(s.g, mask);
   if (kRecentre<T, kCentre>) s.v = ShuffleXor(s.v, mask);
@@ -131,7 +131,7 @@ struct NormGradient {
   C rstd, by_x_hat, constant;  // dx = g * rstd + x_hat * by_x_hat + constant
 
   // share: 1 / cols.
-  __device__ __forceinline__ NormGradient(const NormSums<T, kCentre>& sums, C rstd, C share)
+  OFL_DEVICE NormGradient(const NormSums<T, kCentre>& sums, C rstd, C share)
       : scale(kFromOutput ? C(1) : rstd), offset(0), rstd(rstd) {
     if (kRecentre<T, kCentre> && !kFromOutput) offset = -(sums.v * share) * rstd;
     // A single column is its own mean: dx is 0, without what rounding would leave.
@@ -139,29 +139,29 @@ struct NormGradient {
     by_x_hat = -this->rstd * ((scale * sums.gv + offset * sums.g) * share);
     constant = kCentre ? -this->rstd * (sums.g * share) : C(0);
   }
-  __device__ __forceinline__ C XHat(C v) const {
+  OFL_DEVICE C XHat(C v) const {
     return kFromOutput ? v : kRecentre<T, kCentre> ? v * scale + offset : v * scale;
   }
-  __device__ __forceinline__ C Dx(C g, C x_hat) const {
+  OFL_DEVICE C Dx(C g, C x_hat) const {
     return kCentre ? g * rstd + (x_hat * by_x_hat + constant) : g * rstd + x_hat * by_x_hat;
   }
 };
 
 // v - mean, of a mean that is rounded: the compiler would take the product that it comes from
 // instead, at some columns and not at others, and a row of equal values would not be 0 there.
-__device__ __forceinline__ float Centred(float v, float mean) { return __fsub_rn(v, mean); }
-__device__ __forceinline__ double Centred(double v, double mean) { return __dsub_rn(v, mean); }
+OFL_DEVICE float Centred(float v, float mean) { return __fsub_rn(v, mean); }
+OFL_DEVICE double Centred(double v, double mean) { return __dsub_rn(v, mean); }
 
-__device__ __forceinline__ float Quotient(float a, float b) { return __fdividef(a, b); }
-__device__ __forceinline__ double Quotient(double a, double b) { return a / b; }
+OFL_DEVICE float Quotient(float a, float b) { return __fdividef(a, b); }
+OFL_DEVICE double Quotient(double a, double b) { return a / b; }
 
-__device__ __forceinline__ float ReciprocalRoot(float x) { return rsqrtf(x); }
-__device__ __forceinline__ double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }
+OFL_DEVICE float ReciprocalRoot(float x) { return rsqrtf(x); }
+OFL_DEVICE double ReciprocalRoot(double x) { return 1.0 / sqrt(x); }
 
 // kWeightClamp of primitive/norm.h. (NaN becomes a number: what it is to divide is NaN then.)
 inline constexpr double kNormWeightClamp = 1e-5;
 template <class C>
-__device__ __forceinline__ C ClampWeight(C w) {
+OFL_DEVICE C ClampWeight(C w) {
   constexpr C kLeast = static_cast<C>(kNormWeightClamp);
   const C size = fabs(w);
   return copysign(size > kLeast ? size : kLeast, w);
@@ -169,8 +169,7 @@ __device__ __forceinline__ C ClampWeight(C w) {
 
 // v of N elements, in place of x; weight and bias are needed where kFromOutput.
 template <bool kCentre, bool kFromOutput, class C, int N>
-__device__ __forceinline__ void ToValues(Pack<C, N>& x, const Pack<C, N>& weight,
-                                         const Pack<C, N>& bias, C mean) {
+OFL_DEVICE void ToValues(Pack<C, N>& x, const Pack<C, N>& weight, const Pack<C, N>& bias, C mean) {
   if (kFromOutput) {
     for (int i = 0; i < N; ++i) x.v[i] = Quotient(x.v[i] - bias.v[i], ClampWeight(weight.v[i]));
   } else if (kCentre) {
@@ -180,7 +179,7 @@ __device__ __forceinline__ void ToValues(Pack<C, N>& x, const Pack<C, N>& weight
 
 // N elements from p on, which is aligned to 16 bytes or, where they are fewer, to all of them.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> LoadWholePack(const T* p) {
+OFL_DEVICE Pack<T, N> LoadWholePack(const T* p) {
   constexpr int kPart = N < kPackSize<T> ? N : kPackSize<T>;
   Pack<T, N> pack;
   for (int i = 0; i < N; i += kPart) {
@@ -192,7 +191,7 @@ __device__ __forceinline__ Pack<T, N> LoadWholePack(const T* p) {
 
 // Elements [first, last) of a pack; the others are `missing`, and their memory is not touched.
 template <class C, int N, class T>
-__device__ __forceinline__ Pack<C, N> LoadPart(const T* p, int first, int last, C missing) {
+OFL_DEVICE Pack<C, N> LoadPart(const T* p, int first, int last, C missing) {
   Pack<C, N> pack;
   for (int i = 0; i < N; ++i) {
     pack.v[i] = missing;
@@ -202,16 +201,15 @@ __device__ __forceinline__ Pack<C, N> LoadPart(const T* p, int first, int last, 
 }
 // The same of a weight or bias, of T or float32, from column `col` on; null: all are `missing`.
 template <class C, int N, class W>
-__device__ __forceinline__ Pack<C, N> LoadWeightsOf(const W* weights, int first, int last,
-                                                    C missing) {
+OFL_DEVICE Pack<C, N> LoadWeightsOf(const W* weights, int first, int last, C missing) {
   if (first > 0 || last < N || !IsAlignedFor<uint4>(weights)) {
     return LoadPart<C, N>(weights, first, last, missing);
   }
   return ConvertPack<C>(LoadWholePack<N>(weights));
 }
 template <class C, int N, class T>
-__device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_float, int64_t col,
-                                                  int first, int last, C missing) {
+OFL_DEVICE Pack<C, N> LoadWeights(const void* weights, bool is_float, int64_t col, int first,
+                                  int last, C missing) {
   if (!weights) last = 0;
   if constexpr (!std::is_same_v<T, float>) {
     if (is_float) {
@@ -223,8 +221,7 @@ __device__ __forceinline__ Pack<C, N> LoadWeights(const void* weights, bool is_f
 
 // An element of the gradient of a weight or bias, of T or float32.
 template <class T>
-__device__ __forceinline__ void StoreWeightGradient(void* gradient, bool is_float, int64_t col,
-                                                    ComputeType<T> v) {
+OFL_DEVICE void StoreWeightGradient(void* gradient, bool is_float, int64_t col, ComputeType<T> v) {
   if (is_float) {
     static_cast<float*>(gradient)[col] = static_cast<float>(v);
   } else {
@@ -239,7 +236,7 @@ __host__ __device__ constexpr int64_t PartPitch(int64_t cols) {
 }
 
 template <int N, class C>
-__device__ __forceinline__ void ClearOutside(Pack<C, N>& pack, int first, int last) {
+OFL_DEVICE void ClearOutside(Pack<C, N>& pack, int first, int last) {
   for (int i = 0; i < N; ++i) {
     if (i < first || i >= last) pack.v[i] = 0;
   }
@@ -253,15 +250,13 @@ struct PaddedRow {
   int64_t cols;
 
   template <class T>
-  __device__ __forceinline__ PaddedRow(const T* row, int64_t cols)
+  OFL_DEVICE PaddedRow(const T* row, int64_t cols)
       : shift((N - ElementsToBoundary(row)) % N), cols(cols) {}
-  __device__ __forceinline__ int64_t packs() const { return (cols + shift + N - 1) / N; }
-  __device__ __forceinline__ int64_t Column(int64_t p) const { return p * N - shift; }
+  OFL_DEVICE int64_t packs() const { return (cols + shift + N - 1) / N; }
+  OFL_DEVICE int64_t Column(int64_t p) const { return p * N - shift; }
   // The elements [First, Last) of a pack are the row's.
-  __device__ __forceinline__ static int First(int64_t col) {
-    return col < 0 ? static_cast<int>(-col) : 0;
-  }
-  __device__ __forceinline__ int Last(int64_t col) const {
+  OFL_DEVICE static int First(int64_t col) { return col < 0 ? static_cast<int>(-col) : 0; }
+  OFL_DEVICE int Last(int64_t col) const {
     return cols - col < N ? static_cast<int>(cols - col) : N;
   }
 };

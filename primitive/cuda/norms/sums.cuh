@@ -23,7 +23,7 @@ struct alignas(16) NormPart {
 // distances from that mean and of the squares of these. 16-bit elements add up nearly without an
 // error, and what is left of the mean follows from the sum.
 template <class T, int kLanes, class C>
-__device__ __forceinline__ void SetCentred(C sum, SumOf<C, 2> sums, C share, NormPart<C>& part) {
+OFL_DEVICE void SetCentred(C sum, SumOf<C, 2> sums, C share, NormPart<C>& part) {
   if constexpr (sizeof(T) > 2) {
     sums = ReduceLanes<kLanes>(sums, Plus{});
   } else {
@@ -36,7 +36,7 @@ __device__ __forceinline__ void SetCentred(C sum, SumOf<C, 2> sums, C share, Nor
 
 // The row of which `count` warps found `parts`: every warp computes the same.
 template <bool kCentre, class C>
-__device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int count, C share) {
+OFL_DEVICE NormPart<C> MergeParts(const NormPart<C>* parts, int count, C share) {
   SumOf<C, 2> sums;
   const C base = parts[0].mean;
 #pragma unroll 1
@@ -64,7 +64,7 @@ __device__ __forceinline__ NormPart<C> MergeParts(const NormPart<C>* parts, int 
 
 // Of a row, share: 1 / cols. A centred sum of squares may have been rounded below 0.
 template <bool kCentre, class C>
-__device__ __forceinline__ C RstdOf(const NormPart<C>& row, C share, C eps) {
+OFL_DEVICE C RstdOf(const NormPart<C>& row, C share, C eps) {
   const C squares = kCentre && row.squares < 0 ? C(0) : row.squares;
   return ReciprocalRoot(squares * share + eps);
 }
@@ -77,7 +77,7 @@ struct PivotSums {
   C count = 0, pivot = 0, sum = 0, squares = 0;
 
   template <int N>
-  __device__ __forceinline__ void Add(const Pack<C, N>& x) {
+  OFL_DEVICE void Add(const Pack<C, N>& x) {
     if (count == 0) pivot = x.v[0];
     C part = 0, square = 0;
     for (int i = 0; i < N; ++i) {
@@ -91,7 +91,7 @@ struct PivotSums {
   }
 };
 template <class C>
-__device__ __forceinline__ PivotSums<C> ShuffleXor(PivotSums<C> s, int mask) {
+OFL_DEVICE PivotSums<C> ShuffleXor(PivotSums<C> s, int mask) {
   s.count = ShuffleXor(s.count, mask);
   s.pivot = ShuffleXor(s.pivot, mask);
   s.sum = ShuffleXor(s.sum, mask);
@@ -104,7 +104,7 @@ template <class C>
 struct CentredSums {
   C count, mean, low, squares;
 
-  __device__ __forceinline__ explicit CentredSums(const PivotSums<C>& s) : count(s.count) {
+  OFL_DEVICE explicit CentredSums(const PivotSums<C>& s) : count(s.count) {
     const C shift = Quotient(s.sum, s.count);
     mean = s.pivot + shift;
     low = shift - (mean - s.pivot);
@@ -116,8 +116,7 @@ struct CentredSums {
 // Variances", 1979. Symmetric to the last bit: no product of one side is fused into a sum.
 struct MergePivotSums {
   template <class C>
-  __device__ __forceinline__ PivotSums<C> operator()(const PivotSums<C>& left,
-                                                     const PivotSums<C>& right) const {
+  OFL_DEVICE PivotSums<C> operator()(const PivotSums<C>& left, const PivotSums<C>& right) const {
     if (left.count == 0) return right;
     if (right.count == 0) return left;
     const CentredSums<C> a(left), b(right);
@@ -136,16 +135,16 @@ struct MergePivotSums {
   }
 
  private:
-  static __device__ __forceinline__ float Sum(float a, float b) { return __fadd_rn(a, b); }
-  static __device__ __forceinline__ double Sum(double a, double b) { return __dadd_rn(a, b); }
-  static __device__ __forceinline__ float Product(float a, float b) { return __fmul_rn(a, b); }
-  static __device__ __forceinline__ double Product(double a, double b) { return __dmul_rn(a, b); }
+  static OFL_DEVICE float Sum(float a, float b) { return __fadd_rn(a, b); }
+  static OFL_DEVICE double Sum(double a, double b) { return __dadd_rn(a, b); }
+  static OFL_DEVICE float Product(float a, float b) { return __fmul_rn(a, b); }
+  static OFL_DEVICE double Product(double a, double b) { return __dmul_rn(a, b); }
 };
 
 // A warp's lanes merge at once, which costs a fifth of merging them by twos: their sums are moved
 // to the mean of the first lane that has columns, and then simply added.
 template <int kLanes, class C>
-__device__ __forceinline__ PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSums) {
+OFL_DEVICE PivotSums<C> ReduceLanes(PivotSums<C> s, MergePivotSums) {
   static_assert(kLanes == kWarp, "the first lane is that of a whole warp");
   const unsigned lanes = __ballot_sync(0xffffffffu, s.count > 0);
   if (lanes == 0) return s;
@@ -187,21 +186,21 @@ struct NormTensors {
   template <int N>
   using Raw = RawPacks<Element, kInputs, N>;
 
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  OFL_DEVICE int Head(int64_t row) const { return store.Head(row); }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
   template <class Total>
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
+  OFL_DEVICE void Look(int64_t, Total&) const {}
   // N of weight or bias, from column col on.
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Weights(const void* weights, int64_t col) const {
+  OFL_DEVICE Pack<C, N> Weights(const void* weights, int64_t col) const {
     return LoadWeights<C, N, Output>(weights, extras.float_weight, col, 0, N, C(0));
   }
   // y by the weight, and the bias added, where there are any.
   template <int N>
-  __device__ __forceinline__ void Weigh(int64_t col, Pack<C, N>& y) const {
+  OFL_DEVICE void Weigh(int64_t col, Pack<C, N>& y) const {
     if (extras.weight) y *= Weights<N>(extras.weight, col);
     if (extras.bias) y += Weights<N>(extras.bias, col);
   }

@@ -68,16 +68,15 @@ class NormWholeRow {
 
  public:
   // size: threads that hold the row; rank: which of them this one is.
-  __device__ __forceinline__ NormWholeRow(const NormWhole<T>& p, int64_t row, int packs, int rank,
-                                          int size)
+  OFL_DEVICE NormWholeRow(const NormWhole<T>& p, int64_t row, int packs, int rank, int size)
       : p_(p), row_(row), packs_(packs), rank_(rank), size_(size), col_(rank * N) {}
 
   // Asks for the row; nothing waits for it yet.
-  __device__ __forceinline__ void Load() {
+  OFL_DEVICE void Load() {
     LoadPacks(p_.a.x + row_ * p_.a.x_stride, x_);
     if constexpr (kResidual) LoadPacks(p_.a.residual + row_ * p_.a.cols, residual_);
   }
-  __device__ __forceinline__ void AskForWeights() {
+  OFL_DEVICE void AskForWeights() {
     step_ = size_ * N;
     next_ = col_;
 #pragma unroll
@@ -87,7 +86,7 @@ class NormWholeRow {
   // All loads are under way before any is waited for. The compiler would ask for some weights only
   // where it can have the registers of x for them: so x depends on them, by bits that are masked
   // out, as the compiler cannot know.
-  __device__ __forceinline__ void FinishAsking() {
+  OFL_DEVICE void FinishAsking() {
     if constexpr (kPlain && sizeof(T) <= 4) {
       uint32_t word = FirstWord(x_[0]);
 #pragma unroll
@@ -100,7 +99,7 @@ class NormWholeRow {
   }
 
   // What this warp's columns come to, or those of this group of lanes.
-  __device__ __forceinline__ Part Gather() {
+  OFL_DEVICE Part Gather() {
     if constexpr (kResidual) AddResidual();
     if constexpr (kHold) {
 #pragma unroll
@@ -121,19 +120,19 @@ class NormWholeRow {
   }
 
   // row: what the whole row comes to.
-  __device__ __forceinline__ void Conclude(const Part& row) {
+  OFL_DEVICE void Conclude(const Part& row) {
     rstd_ = RstdOf<kCentre>(row, p_.share, p_.eps);
     row_mean_ = row.mean + row.low;
     if constexpr (kCentre) offset_ = ((mean_ - row.mean) - row.low) * rstd_;
   }
   // By one thread.
-  __device__ __forceinline__ void StoreStatistics() const {
+  OFL_DEVICE void StoreStatistics() const {
     if (rank_ != 0 || packs_ == 0) return;
     if (kCentre && p_.a.mean) p_.a.mean[row_] = row_mean_;
     if (p_.a.rstd) p_.a.rstd[row_] = rstd_;
   }
-  __device__ __forceinline__ C rstd() const { return rstd_; }
-  __device__ __forceinline__ void Store() {
+  OFL_DEVICE C rstd() const { return rstd_; }
+  OFL_DEVICE void Store() {
     uint32_t col = col_;
 #pragma unroll
     for (int k = 0; k < kPacks; ++k, Advance(col)) {
@@ -153,21 +152,21 @@ class NormWholeRow {
   }
 
  private:
-  __device__ __forceinline__ bool Has(int k) const { return kFull || rank_ + k * size_ < packs_; }
-  __device__ __forceinline__ int Column(int k) const { return col_ + k * size_ * N; }
-  __device__ __forceinline__ Values Value(int k) const {
+  OFL_DEVICE bool Has(int k) const { return kFull || rank_ + k * size_ < packs_; }
+  OFL_DEVICE int Column(int k) const { return col_ + k * size_ * N; }
+  OFL_DEVICE Values Value(int k) const {
     if constexpr (kHold) return held_[k];
     return ConvertPack<C>(x_[k].Get());
   }
   // v * rstd + offset. Of one pack of wide elements the compiler would put the offset's own product
   // into the sum in some branches, which takes longer and rounds otherwise.
-  __device__ __forceinline__ C Moved(C v) const {
+  OFL_DEVICE C Moved(C v) const {
     if constexpr (kOneOrder && sizeof(T) > 2) return fma(v, rstd_, offset_);
     return v * rstd_ + offset_;
   }
   // The compiler would mix predicated loads with the first uses of packs, each of which then waits:
   // those of a thread that has all its packs are in a block of their own.
-  __device__ __forceinline__ void LoadPacks(const T* from, Stowed (&to)[kPacks]) const {
+  OFL_DEVICE void LoadPacks(const T* from, Stowed (&to)[kPacks]) const {
     if (kTwoWays && Has(kPacks - 1)) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) to[k] = Stowed::Of(LoadAlignedPack<N>(from + Column(k)));
@@ -182,7 +181,7 @@ class NormWholeRow {
       for (Stowed& pack : to) pack.Pin();
     }
   }
-  __device__ __forceinline__ void AskForWeight(int k) {
+  OFL_DEVICE void AskForWeight(int k) {
     if constexpr (!kPlain) return;
     if (Has(k)) {
       weight_[k % kAhead] =
@@ -195,15 +194,15 @@ class NormWholeRow {
     Advance(next_);
   }
   template <class Words>
-  static __device__ __forceinline__ uint32_t FirstWord(const Words& pack) {
+  static OFL_DEVICE uint32_t FirstWord(const Words& pack) {
     uint32_t word;
     memcpy(&word, &pack, sizeof(word));
     return word;
   }
   // To the column of the thread's next pack.
-  __device__ __forceinline__ void Advance(uint32_t& col) const { col += step_; }
+  OFL_DEVICE void Advance(uint32_t& col) const { col += step_; }
   // The sum is what T holds of it.
-  __device__ __forceinline__ void AddResidual() {
+  OFL_DEVICE void AddResidual() {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
@@ -216,7 +215,7 @@ class NormWholeRow {
   }
 
   // Columns of this warp or group.
-  __device__ __forceinline__ C Count() const {
+  OFL_DEVICE C Count() const {
     if (kIsLanes<kTeam>) return static_cast<C>(packs_ * N);
     if (kFull) return C(kWarp * kPacks * N);
     int count = 0;
@@ -227,7 +226,7 @@ class NormWholeRow {
     }
     return static_cast<C>(count * N);
   }
-  __device__ __forceinline__ void Centre(C sum, Part& part) {
+  OFL_DEVICE void Centre(C sum, Part& part) {
     part.count = Count();
     const C share = kIsLanes<kTeam>   ? p_.share
                     : kFull           ? C(1) / (kWarp * kPacks * N)
@@ -249,8 +248,7 @@ class NormWholeRow {
     SetCentred<T, kLanes>(sum, sums, share, part);
   }
 
-  __device__ __forceinline__ Values WeightOf(const void* from, const StowedWeight& held,
-                                             uint32_t col) const {
+  OFL_DEVICE Values WeightOf(const void* from, const StowedWeight& held, uint32_t col) const {
     if constexpr (kPlain) return ConvertPack<C>(held.Get());
     return LoadWeights<C, N, T>(from, p_.a.float_weight, col, 0, N, C(0));
   }

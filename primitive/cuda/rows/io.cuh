@@ -50,7 +50,7 @@ struct WordFrame {
   const uint4* words;
   unsigned past;
   template <class T>
-  __device__ __forceinline__ static WordFrame Of(const T* p) {
+  OFL_DEVICE static WordFrame Of(const T* p) {
     const unsigned past = BytesPastBoundary(p);
     return {reinterpret_cast<const uint4*>(reinterpret_cast<const char*>(p) - past), past};
   }
@@ -59,7 +59,7 @@ struct WordFrame {
 // Calls f(integral_constant) with the whole 4-byte words of `past`, bytes that are whole elements T
 // and fewer than 16; not for 0 bytes.
 template <class T, class F>
-__device__ __forceinline__ void VisitWordShift(unsigned past, F&& f) {
+OFL_DEVICE void VisitWordShift(unsigned past, F&& f) {
   if (past == 0) return;
   if (sizeof(T) < 4 && past < 4) {
     f(std::integral_constant<int, 0>{});
@@ -80,20 +80,20 @@ struct DirectLoad {
   int64_t row_stride;
 
   RowAlignment Alignment() const { return RowAlignment::Of(x, row_stride); }
-  __device__ __forceinline__ DirectLoad At(int64_t row) const { return {x + row * row_stride, 0}; }
+  OFL_DEVICE DirectLoad At(int64_t row) const { return {x + row * row_stride, 0}; }
   template <int N>
-  __device__ __forceinline__ Pack<T, N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<T, N> Load(int64_t row, int64_t col) const {
     return LoadPack<N>(x + row * row_stride + col);
   }
-  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+  OFL_DEVICE bool IsAligned(int64_t row, int64_t head) const {
     return IsAlignedFor<uint4>(x + row * row_stride + head);
   }
   template <int N>
-  __device__ __forceinline__ Pack<T, N> LoadAligned(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<T, N> LoadAligned(int64_t row, int64_t col) const {
     return LoadAlignedPack<N>(x + row * row_stride + col);
   }
   template <int N>
-  __device__ __forceinline__ Pack<T, N> LoadInside(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<T, N> LoadInside(int64_t row, int64_t col) const {
     const T* from = x + row * row_stride + col;
     if constexpr (N * sizeof(T) == kPackBytes) {
       return LoadShiftedPack<N>(from);
@@ -101,7 +101,7 @@ struct DirectLoad {
       return LoadPack<N>(from);
     }
   }
-  __device__ __forceinline__ WordFrame Frame(int64_t row, int64_t col) const {
+  OFL_DEVICE WordFrame Frame(int64_t row, int64_t col) const {
     return WordFrame::Of(x + row * row_stride + col);
   }
 };
@@ -113,13 +113,10 @@ struct DirectStore {
   int64_t row_stride;
 
   RowAlignment Alignment() const { return RowAlignment::Of(y, row_stride); }
-  __device__ __forceinline__ DirectStore At(int64_t row) const { return {y + row * row_stride, 0}; }
-  __device__ __forceinline__ int Head(int64_t row) const {
-    return ElementsToBoundary(y + row * row_stride);
-  }
+  OFL_DEVICE DirectStore At(int64_t row) const { return {y + row * row_stride, 0}; }
+  OFL_DEVICE int Head(int64_t row) const { return ElementsToBoundary(y + row * row_stride); }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col,
-                                        const Pack<ComputeType<T>, N>& v) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Pack<ComputeType<T>, N>& v) const {
     StoreAlignedPack<N>(y + row * row_stride + col, ConvertPack<T>(v));
   }
 };
@@ -157,7 +154,7 @@ bool AllAligned(const F& functor) {
 // The functor, or row algorithm, for one row alone, where it has such: its addresses are worked out
 // once.
 template <class F>
-__device__ __forceinline__ F AtRow(const F& f, int64_t row) {
+OFL_DEVICE F AtRow(const F& f, int64_t row) {
   if constexpr (internal::kHas<internal::RowAtIn, F>) {
     return f.At(row);
   } else {
@@ -179,13 +176,12 @@ inline constexpr unsigned ShiftsOf =
 
 // Whether Access::kAligned may be used at the columns head + k * N of a row.
 template <class L>
-__device__ __forceinline__ bool IsAligned(const L& load, int64_t row, int64_t head) {
+OFL_DEVICE bool IsAligned(const L& load, int64_t row, int64_t head) {
   if constexpr (internal::kHas<internal::IsAlignedIn, L>) return load.IsAligned(row, head);
   return false;
 }
 template <Access kAccess, int N, class L>
-__device__ __forceinline__ Pack<typename L::Element, N> LoadFrom(const L& load, int64_t row,
-                                                                 int64_t col) {
+OFL_DEVICE Pack<typename L::Element, N> LoadFrom(const L& load, int64_t row, int64_t col) {
   if constexpr (kAccess == Access::kAligned && internal::kHas<internal::IsAlignedIn, L>) {
     return load.template LoadAligned<N>(row, col);
   } else if constexpr (kAccess == Access::kInside && internal::kHas<internal::IsAlignedIn, L>) {
@@ -209,21 +205,20 @@ struct RowSpan {
   int head, tail;
   Index packs;
 
-  __device__ __forceinline__ RowSpan(int first_boundary, Index cols) {
+  OFL_DEVICE RowSpan(int first_boundary, Index cols) {
     head = first_boundary < cols ? first_boundary : static_cast<int>(cols);
     packs = (cols - head) / N;
     tail = static_cast<int>(cols - head - packs * N);
   }
-  __device__ __forceinline__ RowSpan() : head(0), tail(0), packs(0) {}  // no columns at all
-  __device__ __forceinline__ int extras() const { return head + tail; }
-  __device__ __forceinline__ Index Column(int e) const { return e < head ? e : packs * N + e; }
-  __device__ __forceinline__ Index PackColumn(Index p) const { return head + p * N; }
+  OFL_DEVICE RowSpan() : head(0), tail(0), packs(0) {}  // no columns at all
+  OFL_DEVICE int extras() const { return head + tail; }
+  OFL_DEVICE Index Column(int e) const { return e < head ? e : packs * N + e; }
+  OFL_DEVICE Index PackColumn(Index p) const { return head + p * N; }
 };
 
 // Pack p of a row, by the fastest way that serves it.
 template <bool kAligned, class A, int N, class Index>
-__device__ __forceinline__ auto LoadPackOf(const A& a, int64_t row, const RowSpan<N, Index>& span,
-                                           int64_t p) {
+OFL_DEVICE auto LoadPackOf(const A& a, int64_t row, const RowSpan<N, Index>& span, int64_t p) {
   const int64_t col = span.PackColumn(p);
   if constexpr (kAligned) return a.template Load<Access::kAligned, N>(row, col);
   if (p > 0 && p + 1 < span.packs) return a.template Load<Access::kInside, N>(row, col);

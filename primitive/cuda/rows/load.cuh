@@ -14,7 +14,7 @@ template <int kRound, class A>
 using JoinOf = std::conditional_t < kRound<A::kMaxima, Larger, Plus>;
 // What a round finds where nothing is present.
 template <int kRound, class A>
-__device__ __forceinline__ auto IdentityOf() {
+OFL_DEVICE auto IdentityOf() {
   using C = typename A::C;
   if constexpr (kRound < A::kMaxima) {
     return -static_cast<C>(__int_as_float(0x7f800000));
@@ -29,7 +29,7 @@ __device__ __forceinline__ auto IdentityOf() {
 // The rounds: each visits every value, adds up what it finds, and leaves the sum in `total`.
 // each(f) calls f(value, present) for all of a thread's values.
 template <int kRound, class A, class Team, class Total, class Each>
-__device__ __forceinline__ void RunRounds(const A& a, Team& team, Total& total, const Each& each) {
+OFL_DEVICE void RunRounds(const A& a, Team& team, Total& total, const Each& each) {
   if constexpr (kRound < A::kRounds) {
     const JoinOf<kRound, A> join;
     const auto identity = IdentityOf<kRound, A>();
@@ -43,13 +43,13 @@ __device__ __forceinline__ void RunRounds(const A& a, Team& team, Total& total, 
 }
 
 template <class A>
-__device__ __forceinline__ int64_t SeenOf(const A& a, int64_t row, int64_t cols) {
+OFL_DEVICE int64_t SeenOf(const A& a, int64_t row, int64_t cols) {
   if constexpr (Offers<A, RowOffers::kSeen>) return a.Seen(row, cols);
   return cols;
 }
 // Of a row's packs, those that hold columns before `seen`.
 template <int N, class Index>
-__device__ __forceinline__ Index PacksSeen(const RowSpan<N, Index>& span, Index seen) {
+OFL_DEVICE Index PacksSeen(const RowSpan<N, Index>& span, Index seen) {
   const Index packs = seen <= span.head ? 0 : (seen - span.head + N - 1) / N;
   return packs < span.packs ? packs : span.packs;
 }
@@ -58,16 +58,16 @@ __device__ __forceinline__ Index PacksSeen(const RowSpan<N, Index>& span, Index 
 struct Places {
   int first, step;
   int read, written;  // packs before these are
-  __device__ __forceinline__ int at(int k) const { return first + k * step; }
-  __device__ __forceinline__ bool Reads(int k) const { return at(k) < read; }
-  __device__ __forceinline__ bool Writes(int k) const { return at(k) < written; }
+  OFL_DEVICE int at(int k) const { return first + k * step; }
+  OFL_DEVICE bool Reads(int k) const { return at(k) < read; }
+  OFL_DEVICE bool Writes(int k) const { return at(k) < written; }
 };
 
 template <class A>
 struct StowedRaw {
   StowedPack<typename A::Element, A::kPack> input[A::kInputs];
 
-  __device__ __forceinline__ static StowedRaw Of(const typename A::template Raw<A::kPack>& raw) {
+  OFL_DEVICE static StowedRaw Of(const typename A::template Raw<A::kPack>& raw) {
     StowedRaw stowed;
 #pragma unroll
     for (int i = 0; i < A::kInputs; ++i) {
@@ -76,13 +76,13 @@ struct StowedRaw {
     return stowed;
   }
   // Of an algorithm with one input.
-  __device__ __forceinline__ void Set(const Pack<typename A::Element, A::kPack>& pack) {
+  OFL_DEVICE void Set(const Pack<typename A::Element, A::kPack>& pack) {
     input[0] = StowedPack<typename A::Element, A::kPack>::Of(pack);
   }
-  __device__ __forceinline__ void Pin() {
+  OFL_DEVICE void Pin() {
     for (auto& pack : input) pack.Pin();
   }
-  __device__ __forceinline__ typename A::template Raw<A::kPack> Get() const {
+  OFL_DEVICE typename A::template Raw<A::kPack> Get() const {
     typename A::template Raw<A::kPack> raw;
 #pragma unroll
     for (int i = 0; i < A::kInputs; ++i) raw.input[i] = input[i].Get();
@@ -91,8 +91,8 @@ struct StowedRaw {
 };
 
 template <bool kAligned, bool kAll, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadEachPack(const A& a, int64_t row, const Span& span,
-                                             const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
+OFL_DEVICE void LoadEachPack(const A& a, int64_t row, const Span& span, const Places& places,
+                             StowedRaw<A> (&stowed)[kPacks]) {
   constexpr int N = A::kPack;
   const int64_t col = span.PackColumn(places.first);
 #pragma unroll
@@ -114,9 +114,8 @@ inline constexpr bool kLoadsTwoWays = sizeof(typename A::C) == 8 ||
                                       (Team::kClustered && A::kInputs == 1 &&
                                        sizeof(typename A::Element) == 4);
 template <class Team, class A, int kPacks, class Span>
-__device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const Span& span,
-                                                 const Places& places,
-                                                 StowedRaw<A> (&stowed)[kPacks]) {
+OFL_DEVICE void LoadAlignedPacks(const A& a, int64_t row, const Span& span, const Places& places,
+                                 StowedRaw<A> (&stowed)[kPacks]) {
   if constexpr (Offers<A, RowOffers::kLoadsPacks>) {
     a.LoadPacks(span.PackColumn(places.first), places, stowed);
   } else if (kLoadsTwoWays<A, Team> && places.Reads(kPacks - 1)) {
@@ -131,8 +130,8 @@ __device__ __forceinline__ void LoadAlignedPacks(const A& a, int64_t row, const 
 
 // Loads what `places` says, by the way that the row's alignment allows.
 template <bool kAlwaysAligned, class A, class Team, int kPacks, class Span>
-__device__ __forceinline__ void LoadRow(const A& a, int64_t row, const Span& span, const Team&,
-                                        const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
+OFL_DEVICE void LoadRow(const A& a, int64_t row, const Span& span, const Team&,
+                        const Places& places, StowedRaw<A> (&stowed)[kPacks]) {
   if constexpr (kAlwaysAligned || Offers<A, RowOffers::kLoadsPacks>) {
     LoadAlignedPacks<Team>(a, row, span, places, stowed);
   } else if (a.IsAligned(row, span.head)) {

@@ -22,14 +22,14 @@ struct Divisor {
   Index multiplier = 1;
   uint32_t shift = 0;
 
-  __device__ __forceinline__ Index Quotient(Index n) const {
+  OFL_DEVICE Index Quotient(Index n) const {
     if constexpr (sizeof(Index) == 4) {
       return (__umulhi(n, multiplier) + n) >> shift;
     } else {
       return (__umul64hi(n, multiplier) + n) >> shift;
     }
   }
-  __device__ __forceinline__ Index Remainder(Index n) const { return n - Quotient(n) * value; }
+  OFL_DEVICE Index Remainder(Index n) const { return n - Quotient(n) * value; }
 };
 
 // Precondition: 1 <= value < 2^31 (2^63).
@@ -51,7 +51,7 @@ struct RowBroadcast {
   int64_t strides[3] = {0, 0, 0};  // outermost first
   int64_t col_stride = 1;
 
-  __device__ __forceinline__ int64_t Offset(int64_t row) const {
+  OFL_DEVICE int64_t Offset(int64_t row) const {
     const Index r = static_cast<Index>(row), rest = inner.Quotient(r);
     const Index outer = middle.Quotient(rest);
     return static_cast<int64_t>(outer) * strides[0] +
@@ -59,7 +59,7 @@ struct RowBroadcast {
            static_cast<int64_t>(r - rest * inner.value) * strides[2];
   }
   // For a pointer that Offset was added to.
-  __device__ __forceinline__ RowBroadcast Begun() const { return {{}, {}, {0, 0, 0}, col_stride}; }
+  OFL_DEVICE RowBroadcast Begun() const { return {{}, {}, {0, 0, 0}, col_stride}; }
 };
 template <class Index>
 RowBroadcast<Index> MakeRowBroadcast(const int64_t (&dims)[3], const int64_t (&strides)[3],
@@ -78,11 +78,11 @@ struct CausalRows {
   int64_t first = 0;  // of query 0
   Index counts = 0;   // all bits where the query counts
 
-  __device__ __forceinline__ int64_t Visible(int64_t row) const {
+  OFL_DEVICE int64_t Visible(int64_t row) const {
     return first + static_cast<int64_t>(queries.Remainder(static_cast<Index>(row)) & counts);
   }
   // The same for this row alone.
-  __device__ __forceinline__ CausalRows At(int64_t row) const { return {{}, Visible(row), 0}; }
+  OFL_DEVICE CausalRows At(int64_t row) const { return {{}, Visible(row), 0}; }
 };
 template <class Index>
 CausalRows<Index> MakeCausalRows(int64_t queries, int64_t cols, bool on = true) {
@@ -92,26 +92,26 @@ CausalRows<Index> MakeCausalRows(int64_t queries, int64_t cols, bool on = true) 
 
 // How many of the N columns from `col` on lie before `visible`.
 template <int N>
-__device__ __forceinline__ int VisibleOf(int64_t visible, int64_t col) {
+OFL_DEVICE int VisibleOf(int64_t visible, int64_t col) {
   const int64_t left = visible - col;
   return left <= 0 ? 0 : left >= N ? N : static_cast<int>(left);
 }
 
 // p's word where `wanted`, else `v` and no access. A predicate and not a branch, so that the
 // compiler issues the loads of a row together.
-__device__ __forceinline__ uint2 LoadWordIf(const uint2* p, bool wanted, uint2 v) {
+OFL_DEVICE uint2 LoadWordIf(const uint2* p, bool wanted, uint2 v) {
   asm("{\n .reg .pred q;\n setp.ne.b32 q, %3, 0;\n @q ld.global.v2.u32 {%0, %1}, [%2];\n}"
       : "+r"(v.x), "+r"(v.y)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
   return v;
 }
-__device__ __forceinline__ uint32_t LoadWordIf(const uint32_t* p, bool wanted, uint32_t v) {
+OFL_DEVICE uint32_t LoadWordIf(const uint32_t* p, bool wanted, uint32_t v) {
   asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n @q ld.global.u32 %0, [%1];\n}"
       : "+r"(v)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
   return v;
 }
-__device__ __forceinline__ uint16_t LoadWordIf(const uint16_t* p, bool wanted, uint16_t v) {
+OFL_DEVICE uint16_t LoadWordIf(const uint16_t* p, bool wanted, uint16_t v) {
   asm("{\n .reg .pred q;\n setp.ne.b32 q, %2, 0;\n @q ld.global.u16 %0, [%1];\n}"
       : "+h"(v)
       : "l"(__cvta_generic_to_global(p)), "r"(static_cast<int>(wanted)));
@@ -121,8 +121,8 @@ __device__ __forceinline__ uint16_t LoadWordIf(const uint16_t* p, bool wanted, u
 // N elements, from `col` on, of an operand's row that serves `row`; kAccess is what rows/io.cuh
 // says of a Load's pack. kAligned promises a col_stride of 1.
 template <Access kAccess, int N, class T, class Index>
-__device__ __forceinline__ Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& where,
-                                                    int64_t row, int64_t col) {
+OFL_DEVICE Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& where, int64_t row,
+                                    int64_t col) {
   const T* p = base + where.Offset(row);
   if constexpr (kAccess == Access::kAligned && N > 1) return LoadAlignedPack<N>(p + col);
   if (where.col_stride == 1) {
@@ -149,22 +149,20 @@ struct Keep {
   static constexpr int kWords = (N + 3) / 4;
   uint32_t words[kWords];
 
-  __device__ __forceinline__ static Keep All() {
+  OFL_DEVICE static Keep All() {
     Keep keep;
     for (uint32_t& word : keep.words) word = 0x01010101u;
     return keep;
   }
   // Hides the columns from `left` on, which may be negative.
   template <class Column>
-  __device__ __forceinline__ void HideFrom(Column left) {
+  OFL_DEVICE void HideFrom(Column left) {
     for (int w = 0; w < kWords; ++w) {
       const int stay = static_cast<int>(left < 0 ? Column(0) : left) - 4 * w;
       words[w] &= stay <= 0 ? 0u : stay >= 4 ? ~0u : (1u << 8 * stay) - 1;
     }
   }
-  __device__ __forceinline__ bool operator[](int i) const {
-    return words[i / 4] >> 8 * (i % 4) & 1;
-  }
+  OFL_DEVICE bool operator[](int i) const { return words[i / 4] >> 8 * (i % 4) & 1; }
 };
 
 namespace internal {
@@ -172,12 +170,12 @@ namespace internal {
 // Byte i of the result is byte s of `word`, with s nibble i of the selector, or where s > 7 eight
 // times the sign of byte s - 8.
 template <uint32_t kSelector>
-__device__ __forceinline__ uint32_t PickBytes(uint32_t word) {
+OFL_DEVICE uint32_t PickBytes(uint32_t word) {
   uint32_t picked;
   asm("prmt.b32 %0, %1, 0, %2;" : "=r"(picked) : "r"(word), "n"(kSelector));
   return picked;
 }
-__device__ __forceinline__ uint32_t Choose(uint32_t where, uint32_t a, uint32_t b) {
+OFL_DEVICE uint32_t Choose(uint32_t where, uint32_t a, uint32_t b) {
   return (a & where) | (b & ~where);
 }
 
@@ -187,8 +185,7 @@ __device__ __forceinline__ uint32_t Choose(uint32_t where, uint32_t a, uint32_t 
 // where nothing is read. kAccess is what rows/io.cuh says of a Load's pack, with a boundary of N
 // bytes.
 template <Access kAccess, int N>
-__device__ __forceinline__ Keep<N> LoadKeep(const bool* mask, int64_t col, int64_t stride,
-                                            bool wanted) {
+OFL_DEVICE Keep<N> LoadKeep(const bool* mask, int64_t col, int64_t stride, bool wanted) {
   Keep<N> keep = Keep<N>::All();
   if constexpr (kAccess == Access::kAligned && N > 1) {
     using Word = typename WordOf<N>::type;
@@ -224,7 +221,7 @@ __device__ __forceinline__ Keep<N> LoadKeep(const bool* mask, int64_t col, int64
 
 // x where it is kept, else `fill`.
 template <int N, class T>
-__device__ __forceinline__ Pack<T, N> Kept(Pack<T, N> x, const Keep<N>& keep, T fill) {
+OFL_DEVICE Pack<T, N> Kept(Pack<T, N> x, const Keep<N>& keep, T fill) {
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
     uint32_t w[N / 2], f;
     const Pack<T, 2> fills = {{fill, fill}};
@@ -245,7 +242,7 @@ __device__ __forceinline__ Pack<T, N> Kept(Pack<T, N> x, const Keep<N>& keep, T 
 // `fill` from column `left` on. On a stowed pack, because callers branch around this: elements that
 // come from two branches would take a register each.
 template <int N, class T, class Column>
-__device__ __forceinline__ void HideFrom(StowedPack<T, N>& x, Column left, T fill) {
+OFL_DEVICE void HideFrom(StowedPack<T, N>& x, Column left, T fill) {
   auto keep = Keep<N>::All();
   keep.HideFrom(left);
   x = StowedPack<T, N>::Of(Kept(x.Get(), keep, fill));

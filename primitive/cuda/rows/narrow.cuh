@@ -15,31 +15,29 @@ namespace internal {
 // What a thread's columns have in all rows, where the algorithm says so.
 template <int kLanes, int kColumns, class A, bool = Offers<A, RowOffers::kColumnConstants>>
 struct OfColumns {
-  __device__ __forceinline__ void Ask(const A&, int) {}
-  __device__ __forceinline__ void Take(const A&) {}
+  OFL_DEVICE void Ask(const A&, int) {}
+  OFL_DEVICE void Take(const A&) {}
   template <class Value, class Total>
-  __device__ __forceinline__ void Store(const A& a, int64_t row, int col, int k, const Value& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(const A& a, int64_t row, int col, int k, const Value& value,
+                        const Total& total) const {
     a.template Store<1>(row, col + k * kLanes, value, total);
   }
 };
 template <int kLanes, int kColumns, class A>
 struct OfColumns<kLanes, kColumns, A, true> {
   typename A::template ColumnConstants<kColumns> constants;
-  __device__ __forceinline__ void Ask(const A& a, int col) {
-    a.template Ask<kLanes>(col, constants);
-  }
-  __device__ __forceinline__ void Take(const A& a) { a.Take(constants); }
+  OFL_DEVICE void Ask(const A& a, int col) { a.template Ask<kLanes>(col, constants); }
+  OFL_DEVICE void Take(const A& a) { a.Take(constants); }
   template <class Value, class Total>
-  __device__ __forceinline__ void Store(const A& a, int64_t row, int col, int k, const Value& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(const A& a, int64_t row, int col, int k, const Value& value,
+                        const Total& total) const {
     a.StoreColumn(row, col + k * kLanes, value, total, constants, k);
   }
 };
 
 template <int kRound, int kTogether, int kColumns, class A, class Value, class Group, class Total>
-__device__ __forceinline__ void RunColumnRounds(const A& a, Value (&value)[kTogether][kColumns],
-                                                int cols, Group& group, Total (&total)[kTogether]) {
+OFL_DEVICE void RunColumnRounds(const A& a, Value (&value)[kTogether][kColumns], int cols,
+                                Group& group, Total (&total)[kTogether]) {
   if constexpr (kRound < A::kRounds) {
     const JoinOf<kRound, A> join;
     const auto identity = IdentityOf<kRound, A>();
@@ -181,7 +179,7 @@ struct RowWords {
   static constexpr int kLoaded = kWords + N - 1;         // with the one behind the group's last
   uint32_t word[kInputs][kLoaded];
 
-  __device__ __forceinline__ void Load(const A& a, int64_t row, const WordSpan& s) {
+  OFL_DEVICE void Load(const A& a, int64_t row, const WordSpan& s) {
     unsigned past[kInputs];
     const uint32_t* from[kInputs];
     int elements[kInputs];  // from the first word on
@@ -223,7 +221,7 @@ struct RowWords {
     }
   }
   // What is outside the row becomes nothing.
-  __device__ __forceinline__ void Mask(const WordSpan& s) {
+  OFL_DEVICE void Mask(const WordSpan& s) {
     const Element nothing = A::Nothing();
     uint32_t none = 0;
     memcpy(&none, &nothing, sizeof(nothing));
@@ -239,7 +237,7 @@ struct RowWords {
       }
     }
   }
-  __device__ __forceinline__ typename A::template Raw<N> Get(int k) const {
+  OFL_DEVICE typename A::template Raw<N> Get(int k) const {
     typename A::template Raw<N> raw;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) memcpy(&raw.input[i], &word[i][k], sizeof(uint32_t));
@@ -248,8 +246,7 @@ struct RowWords {
 };
 
 template <int kRound, class A, class Value, int kWords, class Group, class Total>
-__device__ __forceinline__ void RunWordRounds(const A& a, Value (&value)[kWords], Group& group,
-                                              Total& total) {
+OFL_DEVICE void RunWordRounds(const A& a, Value (&value)[kWords], Group& group, Total& total) {
   if constexpr (kRound < A::kRounds) {
     const JoinOf<kRound, A> join;
     auto sum = a.template Visit<kRound>(value[0], true, total);
@@ -264,8 +261,7 @@ __device__ __forceinline__ void RunWordRounds(const A& a, Value (&value)[kWords]
 
 // The row, which is `active` but for groups that have none and only take part in their warp's work.
 template <int kLanes, int kWords, class A>
-__device__ __forceinline__ void RowInWords(const A& a, int64_t row, bool active,
-                                           const WordSpan& s) {
+OFL_DEVICE void RowInWords(const A& a, int64_t row, bool active, const WordSpan& s) {
   using Words = RowWords<kLanes, kWords, A>;
   constexpr int N = Words::N;
   const int64_t col = s.lane * N - s.before;  // 64 bits: then k * kLanes * N is an immediate
@@ -297,8 +293,7 @@ __device__ __forceinline__ void RowInWords(const A& a, int64_t row, bool active,
 
 // By so many words a lane as `words` says: a kernel for each would be many.
 template <int kLanes, int kWords, int kMost, class A>
-__device__ __forceinline__ void VisitRowWords(const A& a, int64_t row, bool active, int words,
-                                              const WordSpan& s) {
+OFL_DEVICE void VisitRowWords(const A& a, int64_t row, bool active, int words, const WordSpan& s) {
   if constexpr (kWords < kMost) {
     if (words > kWords) return VisitRowWords<kLanes, kWords + 1, kMost>(a, row, active, words, s);
   }

@@ -23,7 +23,7 @@ struct ParkedPacks {
   Slot* slots;
   int first, end;
 
-  __device__ __forceinline__ void Load(const A& a, int64_t row, int64_t col) const {
+  OFL_DEVICE void Load(const A& a, int64_t row, int64_t col) const {
     const uint4* from[A::kInputs];
 #pragma unroll
     for (int i = 0; i < A::kInputs; ++i) from[i] = a.Frame(i, row, col).words;
@@ -41,7 +41,7 @@ struct ParkedPacks {
   }
   // f(raw, k) for the k-th of them.
   template <class F>
-  __device__ __forceinline__ void Visit(F f) const {
+  OFL_DEVICE void Visit(F f) const {
     const Slot* slot = slots;
     int k = 0;
 #pragma unroll 1

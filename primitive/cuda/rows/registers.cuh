@@ -19,11 +19,11 @@ struct Alone {
   Group group;
 
   template <class... Scratch>
-  __device__ __forceinline__ explicit Alone(Scratch*... scratch) : group(scratch...) {}
-  __device__ __forceinline__ int rank() const { return group.rank(); }
-  __device__ __forceinline__ int size() const { return group.size(); }
+  OFL_DEVICE explicit Alone(Scratch*... scratch) : group(scratch...) {}
+  OFL_DEVICE int rank() const { return group.rank(); }
+  OFL_DEVICE int size() const { return group.size(); }
   template <class T, class Op>
-  __device__ __forceinline__ T Reduce(const T& v, Op op, const T& identity) {
+  OFL_DEVICE T Reduce(const T& v, Op op, const T& identity) {
     return group.Reduce(v, op, identity);
   }
 };
@@ -39,20 +39,20 @@ struct Warps {
   Block block;
   ClusterExchange cluster;
 
-  __device__ __forceinline__ explicit Warps(char* scratch) : block(scratch) {
+  OFL_DEVICE explicit Warps(char* scratch) : block(scratch) {
     if constexpr (kCluster) cluster.Start(scratch + Block::kScratchBytes);
   }
-  __device__ __forceinline__ int parts() const { return kCluster ? cluster.size() : 1; }
-  __device__ __forceinline__ int rank() const {
+  OFL_DEVICE int parts() const { return kCluster ? cluster.size() : 1; }
+  OFL_DEVICE int rank() const {
     return kCluster ? cluster.rank() * block.size() + block.rank() : block.rank();
   }
-  __device__ __forceinline__ int size() const { return parts() * block.size(); }
+  OFL_DEVICE int size() const { return parts() * block.size(); }
   template <class T, class Op>
-  __device__ __forceinline__ T Reduce(const T& v, Op op, const T&) {
+  OFL_DEVICE T Reduce(const T& v, Op op, const T&) {
     return ReduceLanes<kWarp>(v, op);
   }
   template <class T, class Op>
-  __device__ __forceinline__ T Merge(const T& v, Op op) {
+  OFL_DEVICE T Merge(const T& v, Op op) {
     const T merged = block.ReduceWarps(v, op, T{});
     if constexpr (!kCluster) return merged;
     return cluster.Reduce(merged, op, T{});
@@ -67,7 +67,7 @@ struct RowPart {
   bool seen[kExtras];
 
   template <class Team, class Total>
-  __device__ __forceinline__ void Run(const A& a, const Places& places, Team& team, Total& total) {
+  OFL_DEVICE void Run(const A& a, const Places& places, Team& team, Total& total) {
     RunRounds<0>(a, team, total, [&](const auto& visit) {
 #pragma unroll
       for (int k = 0; k < kExtras; ++k) visit(extra[k], seen[k]);
@@ -78,8 +78,7 @@ struct RowPart {
 };
 
 template <int kPacks, int kExtras, bool kAligned, class A, class Index, class Team>
-__device__ __forceinline__ void RowInRegisters(const A& every, int64_t row, bool active, Index cols,
-                                               Team& team) {
+OFL_DEVICE void RowInRegisters(const A& every, int64_t row, bool active, Index cols, Team& team) {
   constexpr int N = A::kPack;
   const A a = AtRow(every, row);
   using Span = RowSpan<N, Index>;
@@ -160,9 +159,9 @@ template <class A, int kPack_>
 struct SmallPacks : A {
   static constexpr int kPack = kPack_;
   static constexpr unsigned kOffers = A::kOffers | RowOffers::kAt;
-  __host__ __device__ __forceinline__ explicit SmallPacks(const A& a) : A(a) {}
-  __device__ __forceinline__ SmallPacks At(int64_t row) const { return SmallPacks(A::At(row)); }
-  __device__ __forceinline__ int Head(int64_t row) const { return A::Head(row) % kPack; }
+  __host__ OFL_DEVICE explicit SmallPacks(const A& a) : A(a) {}
+  OFL_DEVICE SmallPacks At(int64_t row) const { return SmallPacks(A::At(row)); }
+  OFL_DEVICE int Head(int64_t row) const { return A::Head(row) % kPack; }
 };
 
 // A row per group of kLanes lanes; the grid covers all rows.

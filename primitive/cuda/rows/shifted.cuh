@@ -17,7 +17,7 @@ namespace internal {
 // What a warp's lanes do together: lane i holds word i + 32 * k of kPacks * 32 and lane 0 the one
 // behind them; each becomes the 16 bytes that begin kSkip words and `bits` bits into it.
 template <int kSkip, bool kBits, int kPacks>
-__device__ __forceinline__ void ShiftWords(uint32_t (&w)[kPacks + 1][4], unsigned bits) {
+OFL_DEVICE void ShiftWords(uint32_t (&w)[kPacks + 1][4], unsigned bits) {
   constexpr int kNext = kSkip + (kBits ? 1 : 0);
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
@@ -41,10 +41,10 @@ template <int N>
 struct InnerSpan {
   int head, packs, cols;
 
-  __device__ __forceinline__ InnerSpan(int first_boundary, int cols)
+  OFL_DEVICE InnerSpan(int first_boundary, int cols)
       : head(first_boundary + N), packs((cols - head) / N - 1), cols(cols) {}
-  __device__ __forceinline__ int extras() const { return cols - packs * N; }
-  __device__ __forceinline__ int Column(int e) const { return e < head ? e : e + packs * N; }
+  OFL_DEVICE int extras() const { return cols - packs * N; }
+  OFL_DEVICE int Column(int e) const { return e < head ? e : e + packs * N; }
 };
 
 // The words of a lane's packs and the one behind them, for each input, shifted into place. col is
@@ -56,8 +56,7 @@ struct ShiftedWords {
   uint32_t words[kInputs][kPacks + 1][4];
   unsigned past[kInputs];
 
-  __device__ __forceinline__ void Load(const A& a, int64_t row, int64_t col, const Places& places,
-                                       int end) {
+  OFL_DEVICE void Load(const A& a, int64_t row, int64_t col, const Places& places, int end) {
     const uint4* from[kInputs];
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
@@ -76,7 +75,7 @@ struct ShiftedWords {
       }
     }
   }
-  __device__ __forceinline__ void Shift() {
+  OFL_DEVICE void Shift() {
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
       VisitWordShift<Element>(past[i], [&](auto skip) {
@@ -84,7 +83,7 @@ struct ShiftedWords {
       });
     }
   }
-  __device__ __forceinline__ typename A::template Raw<N> Get(int k) const {
+  OFL_DEVICE typename A::template Raw<N> Get(int k) const {
     typename A::template Raw<N> raw;
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) memcpy(&raw.input[i], words[i][k], sizeof(words[i][k]));
@@ -93,8 +92,7 @@ struct ShiftedWords {
 };
 
 template <int kPacks, class A, class Team>
-__device__ __forceinline__ void RowShifted(const A& every, int64_t row, int cols, int each,
-                                           Team& team) {
+OFL_DEVICE void RowShifted(const A& every, int64_t row, int cols, int each, Team& team) {
   constexpr int N = A::kPack;
   static_assert(4 * N - 2 <= kWarp, "an extra column a lane");
   const A a = AtRow(every, row);

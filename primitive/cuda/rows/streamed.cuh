@@ -37,7 +37,7 @@ struct RowRange {
   int64_t seen;  // columns that are read
   bool with_extras;
 
-  __device__ __forceinline__ RowRange(const A& a, int64_t row, int64_t cols, int part, int parts)
+  OFL_DEVICE RowRange(const A& a, int64_t row, int64_t cols, int part, int parts)
       : row(row), span(a.Head(row), cols), seen(SeenOf(a, row, cols)), with_extras(part == 0) {
     const int64_t share = parts == 1 ? span.packs : Share(span.packs, parts);
     first = Least(share * part, span.packs);
@@ -46,15 +46,15 @@ struct RowRange {
     if (read < first) read = first;
     kept = read;
   }
-  __device__ __forceinline__ void Keep(int64_t most) { kept = Least(first + most, kept); }
+  OFL_DEVICE void Keep(int64_t most) { kept = Least(first + most, kept); }
   // A division of 64 bits takes long, and the loads wait for it.
-  static __device__ __forceinline__ int64_t Share(int64_t packs, int parts) {
+  static OFL_DEVICE int64_t Share(int64_t packs, int parts) {
     if (packs < int64_t{1} << 31) {
       return (static_cast<unsigned>(packs) + parts - 1) / static_cast<unsigned>(parts);
     }
     return (packs + parts - 1) / parts;
   }
-  static __device__ __forceinline__ int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
+  static OFL_DEVICE int64_t Least(int64_t a, int64_t b) { return a < b ? a : b; }
 };
 
 // On-chip places of packs: input i of pack p lies at packs[i * plane + p - first].
@@ -64,10 +64,10 @@ struct KeptPacks {
   Place* packs;
   int64_t plane;
 
-  __device__ __forceinline__ KeptPacks(char* shared, const RowRange<A>& range)
+  OFL_DEVICE KeptPacks(char* shared, const RowRange<A>& range)
       : packs(reinterpret_cast<Place*>(shared + kRowScratchBytes)),
         plane(range.kept - range.first) {}
-  __device__ __forceinline__ typename A::template Raw<A::kPack> Get(int64_t i) const {
+  OFL_DEVICE typename A::template Raw<A::kPack> Get(int64_t i) const {
     typename A::template Raw<A::kPack> raw;
 #pragma unroll
     for (int k = 0; k < A::kInputs; ++k) raw.input[k] = packs[k * plane + i].Get();
@@ -76,10 +76,9 @@ struct KeptPacks {
 };
 
 template <bool kAligned, bool kKeep, class A>
-__device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64_t first,
-                                         int64_t last, const KeptPacks<A>& kept,
-                                         const typename A::Total& start,
-                                         typename A::Statistics& statistics) {
+OFL_DEVICE void AddPacks(const A& a, const RowRange<A>& r, int64_t first, int64_t last,
+                         const KeptPacks<A>& kept, const typename A::Total& start,
+                         typename A::Statistics& statistics) {
   constexpr int N = A::kPack, kUnroll = RowPolicy::kUnroll / A::kInputs;
   const int size = blockDim.x;
   for (int64_t p = first + threadIdx.x; p < last; p += int64_t{kUnroll} * size) {
@@ -108,9 +107,8 @@ __device__ __forceinline__ void AddPacks(const A& a, const RowRange<A>& r, int64
 // This thread's share of the statistics of a range. What it keeps it alone will read again, so no
 // barrier is needed.
 template <bool kKeep, class A>
-__device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRange<A>& r,
-                                                         const KeptPacks<A>& kept,
-                                                         typename A::Total& start) {
+OFL_DEVICE typename A::Statistics Gather(const A& a, const RowRange<A>& r, const KeptPacks<A>& kept,
+                                         typename A::Total& start) {
   typename A::Statistics statistics;
   const int64_t middle = kKeep ? r.kept : r.first;
   if (a.IsAligned(r.row, r.span.head)) {
@@ -130,9 +128,8 @@ __device__ __forceinline__ typename A::Statistics Gather(const A& a, const RowRa
 }
 
 template <bool kKept, bool kAligned, class A>
-__device__ __forceinline__ void WritePacks(const A& a, const RowRange<A>& r, int64_t first,
-                                           int64_t last, const KeptPacks<A>& kept,
-                                           const typename A::Total& total) {
+OFL_DEVICE void WritePacks(const A& a, const RowRange<A>& r, int64_t first, int64_t last,
+                           const KeptPacks<A>& kept, const typename A::Total& total) {
   constexpr int N = A::kPack;
 #pragma unroll 2
   for (int64_t p = first + threadIdx.x; p < last; p += blockDim.x) {
@@ -147,8 +144,8 @@ __device__ __forceinline__ void WritePacks(const A& a, const RowRange<A>& r, int
 }
 
 template <bool kKept, class A>
-__device__ __forceinline__ void Write(const A& a, const RowRange<A>& r, const KeptPacks<A>& kept,
-                                      const typename A::Total& total) {
+OFL_DEVICE void Write(const A& a, const RowRange<A>& r, const KeptPacks<A>& kept,
+                      const typename A::Total& total) {
   const int rank = threadIdx.x;
   if (r.with_extras && rank < r.span.extras()) {
     const int64_t col = r.span.Column(rank);

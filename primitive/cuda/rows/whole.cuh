@@ -34,17 +34,16 @@ struct BlockTeam {
   static constexpr int kScratchBytes = static_cast<int>(sizeof(Statistics)) * kWarps;
   Statistics* slots;
 
-  __device__ __forceinline__ explicit BlockTeam(char* scratch)
-      : slots(reinterpret_cast<Statistics*>(scratch)) {}
-  __device__ __forceinline__ static int part() { return 0; }
-  __device__ __forceinline__ static int64_t row() { return blockIdx.x; }
-  __device__ __forceinline__ static int size() { return static_cast<int>(blockDim.x); }
+  OFL_DEVICE explicit BlockTeam(char* scratch) : slots(reinterpret_cast<Statistics*>(scratch)) {}
+  OFL_DEVICE static int part() { return 0; }
+  OFL_DEVICE static int64_t row() { return blockIdx.x; }
+  OFL_DEVICE static int size() { return static_cast<int>(blockDim.x); }
   template <class T, class Op>
-  __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
+  OFL_DEVICE static T Reduce(const T& v, Op op, const T&) {
     return ReduceLanes<kWarp>(v, op);
   }
   template <class Op>
-  __device__ __forceinline__ Statistics Merge(const Statistics& v, Op op) {
+  OFL_DEVICE Statistics Merge(const Statistics& v, Op op) {
     const int lane = threadIdx.x % kWarp;
     if (lane == 0) slots[threadIdx.x / kWarp] = v;
     __syncthreads();
@@ -67,17 +66,17 @@ struct ClusterTeam {
       static_cast<int>(Exchange::Bytes(kMaxClusterBlocks, Shape::kThreads));
   Exchange exchange;
 
-  __device__ __forceinline__ explicit ClusterTeam(char* scratch) : exchange(scratch) {}
-  __device__ __forceinline__ static int part() { return Exchange::block(); }
-  __device__ __forceinline__ static int64_t row() { return internal::ClusterIndex(); }
+  OFL_DEVICE explicit ClusterTeam(char* scratch) : exchange(scratch) {}
+  OFL_DEVICE static int part() { return Exchange::block(); }
+  OFL_DEVICE static int64_t row() { return internal::ClusterIndex(); }
   // A constant, so that all packs of a thread share one address register.
-  __device__ __forceinline__ static constexpr int size() { return Shape::kThreads; }
+  OFL_DEVICE static constexpr int size() { return Shape::kThreads; }
   template <class T, class Op>
-  __device__ __forceinline__ static T Reduce(const T& v, Op op, const T&) {
+  OFL_DEVICE static T Reduce(const T& v, Op op, const T&) {
     return ReduceLanes<kWarp>(v, op);
   }
   template <class Op>
-  __device__ __forceinline__ Statistics Merge(const Statistics& v, Op op) {
+  OFL_DEVICE Statistics Merge(const Statistics& v, Op op) {
     exchange.Send(Slot{v});
     const Slot* all = exchange.Receive();
     const int values = exchange.values();
@@ -92,7 +91,7 @@ struct ClusterTeam {
 // The algorithm for one row alone where part of a row may not be read (Seen). Elsewhere addresses
 // take so few instructions that to work them out in advance gains nothing.
 template <class A>
-__device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
+OFL_DEVICE A WholeRowAt(const A& a, int64_t row) {
   if constexpr (Offers<A, RowOffers::kSeen>) {
     return AtRow(a, row);
   } else {
@@ -100,7 +99,7 @@ __device__ __forceinline__ A WholeRowAt(const A& a, int64_t row) {
   }
 }
 template <class A>
-__device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs) {
+OFL_DEVICE int WholePacksSeen(const A& a, int64_t row, int packs) {
   if constexpr (Offers<A, RowOffers::kSeen>) {
     const int64_t seen = (SeenOf(a, row, int64_t{packs} * A::kPack) + A::kPack - 1) / A::kPack;
     return seen < 0 ? 0 : seen < packs ? static_cast<int>(seen) : packs;
@@ -112,7 +111,7 @@ __device__ __forceinline__ int WholePacksSeen(const A& a, int64_t row, int packs
 // Where packs begin in a row that is whole.
 template <int N>
 struct WholeSpan {
-  __device__ __forceinline__ static int PackColumn(int p) { return p * N; }
+  OFL_DEVICE static int PackColumn(int p) { return p * N; }
 };
 
 // One row, from its loads to its stores; `places` are those of this thread.
@@ -123,13 +122,12 @@ struct StowedRow {
   Places places;
   typename A::Total total;
 
-  __device__ __forceinline__ void Load(const A& a, int64_t row, bool active, const Places& at) {
+  OFL_DEVICE void Load(const A& a, int64_t row, bool active, const Places& at) {
     places = at;
     total = active ? a.Begin(row) : typename A::Total{};
     LoadAlignedPacks<Team>(a, row, WholeSpan<N>{}, places, stowed);
   }
-  __device__ __forceinline__ void Finish(const A& a, int64_t row, bool active, bool first,
-                                         Team& team) {
+  OFL_DEVICE void Finish(const A& a, int64_t row, bool active, bool first, Team& team) {
     typename A::template Value<N> value[kPacks];
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {

@@ -36,37 +36,31 @@ class ScaleMaskBackwardRow : SoftmaxBackwardRow<false, DirectLoad<T>, DirectStor
                                            const CausalRows<uint64_t>& causal)
       : Base(base), scale(scale), causal(causal) {}
 
-  __device__ __forceinline__ ScaleMaskBackwardRow At(int64_t row) const {
+  OFL_DEVICE ScaleMaskBackwardRow At(int64_t row) const {
     return {Base::At(row), scale, causal.At(row)};
   }
   using Base::Conclude, Base::End, Base::Finish, Base::Gathered, Base::Head, Base::IsAligned,
       Base::IsAlignedEverywhere, Base::Load, Base::Look, Base::Rebase, Base::Visit;
-  __device__ __forceinline__ Total Begin(int64_t row) const {
+  OFL_DEVICE Total Begin(int64_t row) const {
     Total total;
     total.visible = causal.Visible(row);
     return total;
   }
-  __device__ __forceinline__ int64_t Seen(int64_t row, int64_t) const {
-    return causal.Visible(row);
-  }
+  OFL_DEVICE int64_t Seen(int64_t row, int64_t) const { return causal.Visible(row); }
   template <int N>
-  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
-                                           const Total& total) const {
+  OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool present, int64_t col, const Total& total) const {
     return Visible(raw, present ? VisibleOf<N>(total.visible, col) : N);
   }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {
     StoreRaw<N>(row, col, value.Get(), total);
   }
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t col, const Total& start, Statistics& s) const {
     s.Add(Base::Terms(Visible(raw, VisibleOf<N>(start.visible, col)).Get()));
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     const int left = VisibleOf<N>(total.visible, col);
     Pack<C, N> v = FilledPack<N>(C(0));
     if (left > 0) {
@@ -88,7 +82,7 @@ class ScaleMaskBackwardRow : SoftmaxBackwardRow<false, DirectLoad<T>, DirectStor
 
  private:
   template <int N>
-  static __device__ __forceinline__ Value<N> Visible(const Raw<N>& raw, int left) {
+  static OFL_DEVICE Value<N> Visible(const Raw<N>& raw, int left) {
     Value<N> value{StowedPack<T, N>::Of(raw.input[0]), StowedPack<T, N>::Of(raw.input[1])};
     if (left < N) {
       HideFrom(value.y, left, ConvertTo<T>(0.0f));

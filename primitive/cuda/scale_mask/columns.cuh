@@ -19,7 +19,7 @@ struct MaskedColumns {
   using C = ComputeType<T>;
   C score[kColumns];
 
-  __device__ __forceinline__ void Load(const MaskedRows<T, uint32_t>& row, int rank, int left) {
+  OFL_DEVICE void Load(const MaskedRows<T, uint32_t>& row, int rank, int left) {
     T x[kColumns];
     LoadColumns(row.x + rank, 1, left, x);
     for (C& v : score) v = MinusInfinity<C>();
@@ -41,16 +41,15 @@ struct MaskedColumns {
 
  private:
   template <class M>
-  static __device__ __forceinline__ void LoadColumns(const M* p, int64_t stride, int left,
-                                                     M (&values)[kColumns]) {
+  static OFL_DEVICE void LoadColumns(const M* p, int64_t stride, int left, M (&values)[kColumns]) {
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
       if (k * kLanes < left) values[k] = p[k * kLanes * stride];
     }
   }
   template <class M>
-  __device__ __forceinline__ void Form(const MaskedRows<T, uint32_t>& row, int rank, int left,
-                                       const T (&x)[kColumns]) {
+  OFL_DEVICE void Form(const MaskedRows<T, uint32_t>& row, int rank, int left,
+                       const T (&x)[kColumns]) {
     const int64_t stride = row.where.col_stride;
     const M* p = reinterpret_cast<const M*>(row.mask) + rank * stride;
     M mask[kColumns];

@@ -38,23 +38,23 @@ struct FormedMaskRow {
     C max = 0, sum = 0, gain = 0;
     RowExponential<C> exp;  // of the part
   };
-  __device__ __forceinline__ FormedMaskRow At(int64_t row) const { return {rows.At(row)}; }
+  OFL_DEVICE FormedMaskRow At(int64_t row) const { return {rows.At(row)}; }
   // Of the row at hand.
-  __device__ __forceinline__ int64_t Seen(int64_t, int64_t) const { return rows.Visible(); }
-  __device__ __forceinline__ int Head(int64_t row) const { return rows.y.Head(row) % kPack; }
-  __device__ __forceinline__ bool IsAligned(int64_t, int64_t) const { return true; }
-  __device__ __forceinline__ Total Begin(int64_t) const {
+  OFL_DEVICE int64_t Seen(int64_t, int64_t) const { return rows.Visible(); }
+  OFL_DEVICE int Head(int64_t row) const { return rows.y.Head(row) % kPack; }
+  OFL_DEVICE bool IsAligned(int64_t, int64_t) const { return true; }
+  OFL_DEVICE Total Begin(int64_t) const {
     Total total;
     total.visible = rows.Visible();
     return total;
   }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
-  __device__ __forceinline__ void End(int64_t, const Total&) const {}
+  OFL_DEVICE void Look(int64_t, Total&) const {}
+  OFL_DEVICE void End(int64_t, const Total&) const {}
 
   // The packs of a thread, the first of which begins at column col.
   template <int kPacks, class Stowed>
-  __device__ __forceinline__ void LoadPacks(int64_t col, const internal::Places& places,
-                                            Stowed (&stowed)[kPacks]) const {
+  OFL_DEVICE void LoadPacks(int64_t col, const internal::Places& places,
+                            Stowed (&stowed)[kPacks]) const {
     StowedPack<T, kPack> x[kPacks];
     LoadThese(rows.x, 1, col, places, x);
     switch (rows.type) {
@@ -69,7 +69,7 @@ struct FormedMaskRow {
     }
   }
   template <Access, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t, int64_t col) const {
     Raw<N> raw;
     for (int i = 0; i < N; ++i) {
       raw.input[0].v[i] = ScoreAt(ConvertTo<C>(rows.x[col + i]), col + i);
@@ -77,8 +77,7 @@ struct FormedMaskRow {
     return raw;
   }
   template <int N>
-  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
-                                           const Total& total) const {
+  OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool present, int64_t col, const Total& total) const {
     Value<N> v = raw.input[0];
     const Column left = total.visible - static_cast<Column>(col);
     if (present && left < N) {
@@ -87,7 +86,7 @@ struct FormedMaskRow {
     return v;
   }
   template <int kRound, int N>
-  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
+  OFL_DEVICE C Visit(Value<N>& value, bool present, const Total& total) const {
     if constexpr (kRound == 0) {
       return present ? MaxOf<C>(value) : MinusInfinity<C>();
     } else {
@@ -104,7 +103,7 @@ struct FormedMaskRow {
     }
   }
   template <int kRound>
-  __device__ __forceinline__ void Finish(C found, Total& total) const {
+  OFL_DEVICE void Finish(C found, Total& total) const {
     if constexpr (kRound == 0) {
       total.exp = RowExponential<C>(found);
       total.max = Statistics::Finite(found);
@@ -114,35 +113,32 @@ struct FormedMaskRow {
     }
   }
   // A part of nothing but -inf has the maximum 0 and the sum 0: it must not lead.
-  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+  static OFL_DEVICE Statistics Gathered(const Total& part) {
     return part.sum == C(0) ? Statistics{} : Statistics{part.max, part.sum};
   }
-  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
+  OFL_DEVICE void Rebase(const Statistics& row, Total& total) const {
     const C max = total.max, sum = total.sum;
     Conclude(row, total);
     if (sum != C(0)) total.gain *= Statistics::Weight(max, total.max) * total.exp.Weight();
   }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, Value<N> value, const Total& total) const {
     value *= total.gain;
     rows.y.template Store<N>(row, col, value);
   }
 
   // Streamed.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t col, const Total& start, Statistics& s) const {
     s.Add(Open<N>(raw, true, col, start));
   }
-  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+  OFL_DEVICE void Conclude(const Statistics& row, Total& total) const {
     total.max = Statistics::Finite(row.max);
     total.sum = row.sum;
     total.gain = rows.GainOf(row.sum);
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Value<N> v = FilledPack<N>(MinusInfinity<C>());
     if (col < total.visible) v = Open<N>(raw, true, col, total);
     for (C& e : v.v) e = ExpNonPositive(e - total.max);
@@ -150,7 +146,7 @@ struct FormedMaskRow {
   }
 
  private:
-  __device__ __forceinline__ C ScoreAt(C x, int64_t col) const {
+  OFL_DEVICE C ScoreAt(C x, int64_t col) const {
     const int64_t at = col * rows.where.col_stride;
     switch (rows.type) {
       case MaskType::kNone:
@@ -165,9 +161,9 @@ struct FormedMaskRow {
   }
   // Packs of x or of the mask, `stride` elements from column to column.
   template <class M, int kPacks>
-  __device__ __forceinline__ void LoadThese(const M* row, int64_t stride, int64_t col,
-                                            const internal::Places& places,
-                                            StowedPack<M, kPack> (&packs)[kPacks]) const {
+  OFL_DEVICE void LoadThese(const M* row, int64_t stride, int64_t col,
+                            const internal::Places& places,
+                            StowedPack<M, kPack> (&packs)[kPacks]) const {
     constexpr unsigned kBytes = kPack * sizeof(M),
                        kWord = kBytes < kPackBytes ? kBytes : kPackBytes;
     const M* p = row + col * stride;
@@ -195,18 +191,18 @@ struct FormedMaskRow {
     }
   }
   template <class M, int kPacks, class Stowed>
-  __device__ __forceinline__ void FormWith(int64_t col, const internal::Places& places,
-                                           const StowedPack<T, kPack> (&x)[kPacks],
-                                           Stowed (&stowed)[kPacks]) const {
+  OFL_DEVICE void FormWith(int64_t col, const internal::Places& places,
+                           const StowedPack<T, kPack> (&x)[kPacks],
+                           Stowed (&stowed)[kPacks]) const {
     StowedPack<M, kPack> mask[kPacks];
     LoadThese(reinterpret_cast<const M*>(rows.mask), rows.where.col_stride, col, places, mask);
     Form<kPacks>(places, x, stowed,
                  [&](int k, int i, C v) { return rows.Score(v, mask[k].Get().v[i]); });
   }
   template <int kPacks, class Stowed, class F>
-  static __device__ __forceinline__ void Form(const internal::Places& places,
-                                              const StowedPack<T, kPack> (&x)[kPacks],
-                                              Stowed (&stowed)[kPacks], const F& score) {
+  static OFL_DEVICE void Form(const internal::Places& places,
+                              const StowedPack<T, kPack> (&x)[kPacks], Stowed (&stowed)[kPacks],
+                              const F& score) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       if (!places.Reads(k)) continue;

@@ -25,7 +25,7 @@
 namespace oneflow_lite::cuda {
 
 template <class T>
-__device__ __forceinline__ T LowestOf() {
+OFL_DEVICE T LowestOf() {
   return ConvertTo<T>(MinusInfinity<ComputeType<T>>());
 }
 
@@ -38,11 +38,11 @@ struct KeptScores : MaskedRows<T, uint32_t> {
   static constexpr bool kBase2 = std::is_same_v<T, __half>;
   static constexpr bool kClusters = true;
 
-  __device__ __forceinline__ KeptScores At(int64_t row) const { return {Base::At(row)}; }
+  OFL_DEVICE KeptScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
   using Raw = RawPacks<Element, kInputs, N>;  // x; the mask's N bytes, repeated
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t col) const {
     Raw<N> raw;
     raw.input[0] = Base::template Load<kAccess, N>(col);
     const auto keep = LoadKeep<kAccess, N>(reinterpret_cast<const bool*>(this->mask), col,
@@ -59,18 +59,18 @@ struct KeptScores : MaskedRows<T, uint32_t> {
     StowedPack<T, N> x;  // -inf where it is hidden
   };
   template <int N>
-  __device__ __forceinline__ Held<N> Open(const Raw<N>& raw, typename Base::Column left) const {
+  OFL_DEVICE Held<N> Open(const Raw<N>& raw, typename Base::Column left) const {
     Keep<N> keep;
     memcpy(keep.words, &raw.input[1], N);
     if (left < N) keep.HideFrom(left);
     return {StowedPack<T, N>::Of(Kept(raw.input[0], keep, LowestOf<T>()))};
   }
   template <int N>
-  __device__ __forceinline__ C Max(const Held<N>& held) const {
+  OFL_DEVICE C Max(const Held<N>& held) const {
     return MaxOf<C>(held.x.Get()) * this->scale;
   }
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Less(const Held<N>& held, C max) const {
+  OFL_DEVICE Pack<C, N> Less(const Held<N>& held, C max) const {
     Pack<C, N> v = ConvertPack<C>(held.x.Get());
     for (C& e : v.v) e = e * this->scale - max;
     return v;
@@ -87,11 +87,11 @@ struct AddedScores : MaskedRows<T, uint32_t> {
   static constexpr bool kBase2 = false;
   static constexpr bool kClusters = false;
 
-  __device__ __forceinline__ AddedScores At(int64_t row) const { return {Base::At(row)}; }
+  OFL_DEVICE AddedScores At(int64_t row) const { return {Base::At(row)}; }
   template <int N>
   using Raw = RawPacks<Element, kInputs, N>;  // x, mask
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t col) const {
     return {
         {Base::template Load<kAccess, N>(col),
          LoadBroadcast<kAccess, N>(reinterpret_cast<const T*>(this->mask), this->where, 0, col)}};
@@ -101,7 +101,7 @@ struct AddedScores : MaskedRows<T, uint32_t> {
     StowedPack<T, N> x, mask;
   };
   template <int N>
-  __device__ __forceinline__ Held<N> Open(const Raw<N>& raw, typename Base::Column left) const {
+  OFL_DEVICE Held<N> Open(const Raw<N>& raw, typename Base::Column left) const {
     Held<N> held{StowedPack<T, N>::Of(raw.input[0]), StowedPack<T, N>::Of(raw.input[1])};
     if (left < N) {
       HideFrom(held.x, left, ConvertTo<T>(0.0f));
@@ -110,14 +110,14 @@ struct AddedScores : MaskedRows<T, uint32_t> {
     return held;
   }
   template <int N>
-  __device__ __forceinline__ Pack<C, N> Less(const Held<N>& held, C max) const {
+  OFL_DEVICE Pack<C, N> Less(const Held<N>& held, C max) const {
     Pack<C, N> v = ConvertPack<C>(held.x.Get());
     const Pack<C, N> mask = ConvertPack<C>(held.mask.Get());
     for (int i = 0; i < N; ++i) v.v[i] = (v.v[i] * this->scale + mask.v[i]) - max;
     return v;
   }
   template <int N>
-  __device__ __forceinline__ C Max(const Held<N>& held) const {
+  OFL_DEVICE C Max(const Held<N>& held) const {
     return MaxOf<C>(Less(held, C(0)));
   }
 };
@@ -156,24 +156,22 @@ struct ScaleMaskRow {
     C gain = 0;          // see Conclude
   };
 
-  __device__ __forceinline__ ScaleMaskRow At(int64_t row) const { return {scores.At(row)}; }
+  OFL_DEVICE ScaleMaskRow At(int64_t row) const { return {scores.At(row)}; }
   // Of the row at hand, as all that follows.
-  __device__ __forceinline__ int64_t Seen(int64_t, int64_t) const { return scores.Visible(); }
-  __device__ __forceinline__ int Head(int64_t row) const { return scores.y.Head(row); }
-  __device__ __forceinline__ bool IsAligned(int64_t, int64_t head) const {
-    return scores.IsAligned(head);
-  }
+  OFL_DEVICE int64_t Seen(int64_t, int64_t) const { return scores.Visible(); }
+  OFL_DEVICE int Head(int64_t row) const { return scores.y.Head(row); }
+  OFL_DEVICE bool IsAligned(int64_t, int64_t head) const { return scores.IsAligned(head); }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t, int64_t col) const {
     return scores.template Load<kAccess, N>(col);
   }
-  __device__ __forceinline__ Total Begin(int64_t) const {
+  OFL_DEVICE Total Begin(int64_t) const {
     Total total;
     total.visible = scores.Visible();
     return total;
   }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
-  __device__ __forceinline__ void End(int64_t, const Total&) const {}
+  OFL_DEVICE void Look(int64_t, Total&) const {}
+  OFL_DEVICE void End(int64_t, const Total&) const {}
 
   // In registers: what was read, and its exponentials where they take no more room; else they are
   // computed again when written. Packs of which nothing is visible are neither read nor visited.
@@ -185,14 +183,13 @@ struct ScaleMaskRow {
   static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = Scores::kClusters;
   template <int N>
-  __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
-                                           const Total& total) const {
+  OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool present, int64_t col, const Total& total) const {
     Value<N> value;
     value.held = scores.template Open<N>(raw, present ? LeftOf(total, col) : N);
     return value;
   }
   template <int kRound, int N>
-  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
+  OFL_DEVICE C Visit(Value<N>& value, bool present, const Total& total) const {
     if constexpr (kRound == 0) {
       return present ? scores.Max(value.held) : MinusInfinity<C>();
     } else {
@@ -207,7 +204,7 @@ struct ScaleMaskRow {
     }
   }
   template <int kRound>
-  __device__ __forceinline__ void Finish(C found, Total& total) const {
+  OFL_DEVICE void Finish(C found, Total& total) const {
     if constexpr (kRound == 0) {
       total.max = Statistics::Finite(found);
     } else {
@@ -215,18 +212,17 @@ struct ScaleMaskRow {
     }
   }
   // A part of nothing but -inf has the maximum 0 and the sum 0: it must not lead.
-  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
+  static OFL_DEVICE Statistics Gathered(const Total& part) {
     return part.sum == C(0) ? Statistics{} : Statistics{part.max, part.sum};
   }
-  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
+  OFL_DEVICE void Rebase(const Statistics& row, Total& total) const {
     const C max = total.max, sum = total.sum;
     Conclude(row, total);
     // A part without any weight is 0 already, and its maximum is none.
     if (kReplaced && sum != C(0)) total.gain *= Statistics::Weight(max, total.max);
   }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {
     if constexpr (kReplaced) {
       scores.y.template Store<N>(row, col, Times(value.exponentials, total.gain));
     } else {
@@ -236,8 +232,7 @@ struct ScaleMaskRow {
 
   // Streamed: maximum and sum at once; scores and exponentials are formed again when written.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t col, const Total& start,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t col, const Total& start, Statistics& s) const {
     const auto held = scores.template Open<N>(raw, LeftOf(start, col));
     const C max = Larger{}(s.max, scores.Max(held));
     Total total;
@@ -251,7 +246,7 @@ struct ScaleMaskRow {
   // The result is exp(score - max) times the gain, or where nothing was replaced, in float32,
   // 2^((score - max) log2(e) + gain). Scores that are all -inf sum up to 0, which makes NaN of the
   // row unless it is to be 0.
-  __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) const {
+  OFL_DEVICE void Conclude(const Statistics& row, Total& total) const {
     const bool is_zero = scores.zero_masked_rows && row.sum == C(0);
     total.max = Statistics::Finite(row.max);
     total.sum = row.sum;
@@ -262,23 +257,22 @@ struct ScaleMaskRow {
     }
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     const Column left = LeftOf(total, col);
     Write<N>(row, col, left > 0, scores.template Open<N>(raw, left), total);
   }
 
  private:
-  static __device__ __forceinline__ Column LeftOf(const Total& total, int64_t col) {
+  static OFL_DEVICE Column LeftOf(const Total& total, int64_t col) {
     return total.visible - static_cast<Column>(col);
   }
   template <int N>
-  static __device__ __forceinline__ Pack<C, N> Times(Pack<C, N> e, C gain) {
+  static OFL_DEVICE Pack<C, N> Times(Pack<C, N> e, C gain) {
     for (C& v : e.v) v *= gain;
     return e;
   }
   template <class Held>
-  __device__ __forceinline__ auto Exponentials(const Held& held, const Total& total) const {
+  OFL_DEVICE auto Exponentials(const Held& held, const Total& total) const {
     auto e = scores.Less(held, total.max);
     for (C& v : e.v) {
       if constexpr (Scores::kBase2) {
@@ -290,8 +284,8 @@ struct ScaleMaskRow {
     return e;
   }
   template <int N, class Held>
-  __device__ __forceinline__ void Write(int64_t row, int64_t col, bool visible, const Held& held,
-                                        const Total& total) const {
+  OFL_DEVICE void Write(int64_t row, int64_t col, bool visible, const Held& held,
+                        const Total& total) const {
     if constexpr (kReplaced) {
       auto e = FilledPack<N>(C(0));
       if (visible) e = Exponentials(held, total);

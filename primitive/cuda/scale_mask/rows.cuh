@@ -21,7 +21,7 @@ struct MatrixTiles {
   uint32_t queries = 1;
   bool on = false;  // else rows are visited in the order of memory
 
-  __device__ __forceinline__ int64_t RowOf(int64_t place) const {
+  OFL_DEVICE int64_t RowOf(int64_t place) const {
     if (!on) return place;
     const auto p = static_cast<uint32_t>(place);
     const uint32_t in_group = group.Remainder(p), at = turn.Quotient(in_group);
@@ -61,7 +61,7 @@ struct MaskedRows {
   MatrixTiles tiles;
 
   // The same for one row alone, with its addresses worked out.
-  __device__ __forceinline__ MaskedRows At(int64_t place) const {
+  OFL_DEVICE MaskedRows At(int64_t place) const {
     const int64_t row = tiles.RowOf(place);
     MaskedRows here = *this;
     here.x += row * row_stride;
@@ -74,16 +74,14 @@ struct MaskedRows {
     return here;
   }
   // Of the row at hand.
-  __device__ __forceinline__ Column Visible() const {
-    return static_cast<Column>(causal.Visible(0));
-  }
-  __device__ __forceinline__ bool IsAligned(int64_t head) const {
+  OFL_DEVICE Column Visible() const { return static_cast<Column>(causal.Visible(0)); }
+  OFL_DEVICE bool IsAligned(int64_t head) const {
     // Where masks are aligned to x's packs, heads are 0.
     return IsAlignedFor<uint4>(x + head) && (!mask || (mask_is_aligned && head == 0));
   }
   // The score of x under the mask's m: -inf, whatever x is, where a boolean mask hides it.
   template <class M>
-  __device__ __forceinline__ ComputeType<T> Score(ComputeType<T> x, M m) const {
+  OFL_DEVICE ComputeType<T> Score(ComputeType<T> x, M m) const {
     using C = ComputeType<T>;
     if constexpr (std::is_same_v<M, bool>) {
       return m ? x * scale : MinusInfinity<C>();
@@ -92,12 +90,12 @@ struct MaskedRows {
     }
   }
   // What exponentials that sum up to this are multiplied by; NaN times the 0 of a masked row.
-  __device__ __forceinline__ ComputeType<T> GainOf(ComputeType<T> sum) const {
+  OFL_DEVICE ComputeType<T> GainOf(ComputeType<T> sum) const {
     using C = ComputeType<T>;
     return zero_masked_rows && sum == C(0) ? C(0) : C(1) / sum;
   }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Pack<T, N> Load(int64_t col) const {
+  OFL_DEVICE Pack<T, N> Load(int64_t col) const {
     return LoadFrom<kAccess, N>(DirectLoad<T>{x, 0}, 0, col);
   }
 };

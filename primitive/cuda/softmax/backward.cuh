@@ -13,11 +13,11 @@ namespace oneflow_lite::cuda {
 
 // What one element adds to the row's sum, and its gradient once the sum is known.
 template <bool kLog, class C>
-__device__ __forceinline__ C GradientTerm(C y, C dy) {
+OFL_DEVICE C GradientTerm(C y, C dy) {
   return kLog ? dy : y * dy;
 }
 template <bool kLog, class C>
-__device__ __forceinline__ C Gradient(C y, C dy, C sum) {
+OFL_DEVICE C Gradient(C y, C dy, C sum) {
   if constexpr (kLog) return dy - ExpNonPositive(y) * sum;
   return y * (dy - sum);
 }
@@ -48,11 +48,11 @@ struct SoftmaxBackwardRow {
   bool IsAlignedEverywhere() const {
     return cuda::IsAlignedEverywhere(load_y, store) && cuda::IsAlignedEverywhere(load_dy, store);
   }
-  __device__ __forceinline__ SoftmaxBackwardRow At(int64_t row) const {
+  OFL_DEVICE SoftmaxBackwardRow At(int64_t row) const {
     return {AtRow(load_y, row), AtRow(load_dy, row), AtRow(store, row)};
   }
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
-  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+  OFL_DEVICE int Head(int64_t row) const { return store.Head(row); }
+  OFL_DEVICE bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load_y, row, head) && cuda::IsAligned(load_dy, row, head);
   }
   bool IsWhole(int64_t cols) const {
@@ -60,18 +60,18 @@ struct SoftmaxBackwardRow {
            cuda::AllAligned(store);
   }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load_y, row, col), LoadFrom<kAccess, N>(load_dy, row, col)}};
   }
-  __device__ __forceinline__ WordFrame Frame(int input, int64_t row, int64_t col) const {
+  OFL_DEVICE WordFrame Frame(int input, int64_t row, int64_t col) const {
     return (input == 0 ? load_y : load_dy).Frame(row, col);
   }
-  __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
-  __device__ __forceinline__ void End(int64_t, const Total&) const {}
+  OFL_DEVICE Total Begin(int64_t) const { return {}; }
+  OFL_DEVICE void Look(int64_t, Total&) const {}
+  OFL_DEVICE void End(int64_t, const Total&) const {}
 
   template <int N>
-  static __device__ __forceinline__ C Terms(const Raw<N>& raw) {
+  static OFL_DEVICE C Terms(const Raw<N>& raw) {
     C sum = 0;
     for (int i = 0; i < N; ++i) {
       sum += GradientTerm<kLog>(ConvertTo<C>(raw.input[0].v[i]), ConvertTo<C>(raw.input[1].v[i]));
@@ -83,32 +83,31 @@ struct SoftmaxBackwardRow {
   template <int N>
   struct Value {
     StowedPack<Element, N> y, dy;
-    __device__ __forceinline__ Raw<N> Get() const { return {{y.Get(), dy.Get()}}; }
+    OFL_DEVICE Raw<N> Get() const { return {{y.Get(), dy.Get()}}; }
   };
   static constexpr int kRounds = 1, kMaxima = 0;
   static constexpr bool kClusterRegisters = true;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
+  static OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     return {StowedPack<Element, N>::Of(raw.input[0]), StowedPack<Element, N>::Of(raw.input[1])};
   }
   template <int, int N>
-  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total&) const {
+  OFL_DEVICE C Visit(Value<N>& value, bool present, const Total&) const {
     return present ? Terms(value.Get()) : C(0);
   }
   template <int>
-  static __device__ __forceinline__ void Finish(C sum, Total& total) {
+  static OFL_DEVICE void Finish(C sum, Total& total) {
     total.sum = sum;
   }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {
     StoreRaw<N>(row, col, value.Get(), total);
   }
 
   // Rows in words (rows/narrow.cuh): what fills a word outside the row, and one column of a word.
-  static __device__ __forceinline__ Element Nothing() { return ConvertTo<Element>(C(0)); }
+  static OFL_DEVICE Element Nothing() { return ConvertTo<Element>(C(0)); }
   template <int N>
-  static __device__ __forceinline__ Value<1> Only(const Value<N>& value, bool last) {
+  static OFL_DEVICE Value<1> Only(const Value<N>& value, bool last) {
     const Raw<N> raw = value.Get();
     Value<1> only;
     only.y.held.v[0] = last ? raw.input[0].v[N - 1] : raw.input[0].v[0];
@@ -116,25 +115,19 @@ struct SoftmaxBackwardRow {
     return only;
   }
 
-  static __device__ __forceinline__ CompensatedSum<C> Gathered(const Total& part) {
-    return {part.sum, 0};
-  }
-  static __device__ __forceinline__ void Rebase(const CompensatedSum<C>& row, Total& total) {
+  static OFL_DEVICE CompensatedSum<C> Gathered(const Total& part) { return {part.sum, 0}; }
+  static OFL_DEVICE void Rebase(const CompensatedSum<C>& row, Total& total) {
     Conclude(row, total);
   }
 
   // Streamed: the terms of many packs are added with their rounding errors kept.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t, const Total&, Statistics& s) const {
     s.Add(Terms(raw));
   }
-  static __device__ __forceinline__ void Conclude(const Statistics& s, Total& total) {
-    total.sum = s.Get();
-  }
+  static OFL_DEVICE void Conclude(const Statistics& s, Total& total) { total.sum = s.Get(); }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Pack<C, N> dx;
     for (int i = 0; i < N; ++i) {
       dx.v[i] = Gradient<kLog>(ConvertTo<C>(raw.input[0].v[i]), ConvertTo<C>(raw.input[1].v[i]),

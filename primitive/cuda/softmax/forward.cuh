@@ -38,11 +38,9 @@ struct SoftmaxRow {
   };
 
   bool IsAlignedEverywhere() const { return cuda::IsAlignedEverywhere(load, store); }
-  __device__ __forceinline__ SoftmaxRow At(int64_t row) const {
-    return {AtRow(load, row), AtRow(store, row)};
-  }
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
-  __device__ __forceinline__ bool IsAligned(int64_t row, int64_t head) const {
+  OFL_DEVICE SoftmaxRow At(int64_t row) const { return {AtRow(load, row), AtRow(store, row)}; }
+  OFL_DEVICE int Head(int64_t row) const { return store.Head(row); }
+  OFL_DEVICE bool IsAligned(int64_t row, int64_t head) const {
     return cuda::IsAligned(load, row, head);
   }
   bool IsWhole(int64_t cols) const {
@@ -52,17 +50,15 @@ struct SoftmaxRow {
   using Kept = std::conditional_t<kLog, SoftmaxRow, SoftmaxRow<false, Load_, Store_, true, false>>;
   Kept Keep() const { return {load, store}; }
   template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Raw<N> Load(int64_t row, int64_t col) const {
     return {{LoadFrom<kAccess, N>(load, row, col)}};
   }
   // A lane has few columns of a narrow row: their exponentials stay in registers.
   SoftmaxRow<kLog, Load_, Store_, true, false> Narrow() const { return {load, store}; }
-  __device__ __forceinline__ WordFrame Frame(int, int64_t row, int64_t col) const {
-    return load.Frame(row, col);
-  }
-  __device__ __forceinline__ Total Begin(int64_t) const { return {}; }
-  __device__ __forceinline__ void Look(int64_t, Total&) const {}
-  __device__ __forceinline__ void End(int64_t, const Total&) const {}
+  OFL_DEVICE WordFrame Frame(int, int64_t row, int64_t col) const { return load.Frame(row, col); }
+  OFL_DEVICE Total Begin(int64_t) const { return {}; }
+  OFL_DEVICE void Look(int64_t, Total&) const {}
+  OFL_DEVICE void End(int64_t, const Total&) const {}
 
   // In registers: the maximum, then the sum of exponentials. These replace the values where they
   // take no more room; else, and for the logarithm, the values stay as they lie in memory, and the
@@ -76,7 +72,7 @@ struct SoftmaxRow {
   static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = true;
   template <int N>
-  static __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
+  static OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool, int64_t, const Total&) {
     if constexpr (kStow) {
       return {StowedPack<Element, N>::Of(raw.input[0])};
     } else {
@@ -84,7 +80,7 @@ struct SoftmaxRow {
     }
   }
   template <int kRound, int N>
-  __device__ __forceinline__ C Visit(Value<N>& value, bool present, const Total& total) const {
+  OFL_DEVICE C Visit(Value<N>& value, bool present, const Total& total) const {
     if (!present) return kRound == 0 ? MinusInfinity<C>() : C(0);
     if constexpr (kRound == 0) {
       return MaxOf<C>(Unpacked(value.held));
@@ -98,7 +94,7 @@ struct SoftmaxRow {
     }
   }
   template <int kRound>
-  static __device__ __forceinline__ void Finish(C found, Total& total) {
+  static OFL_DEVICE void Finish(C found, Total& total) {
     if constexpr (kRound == 0) {
       total.max = Statistics::Level(found);
     } else {
@@ -107,17 +103,14 @@ struct SoftmaxRow {
     }
   }
   // A part's exponentials are relative to the part's own maximum.
-  static __device__ __forceinline__ Statistics Gathered(const Total& part) {
-    return {part.max, part.sum};
-  }
-  static __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) {
+  static OFL_DEVICE Statistics Gathered(const Total& part) { return {part.max, part.sum}; }
+  static OFL_DEVICE void Rebase(const Statistics& row, Total& total) {
     const C max = total.max;
     Conclude(row, total);
     if constexpr (kReplaced) total.scale *= Statistics::Weight(max, row.max);
   }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {
     if constexpr (kReplaced) {
       Pack<C, N> y = value.held;
       y *= total.scale;
@@ -128,11 +121,9 @@ struct SoftmaxRow {
   }
 
   // Rows in words (rows/narrow.cuh): what fills a word outside the row, and one column of a word.
-  static __device__ __forceinline__ Element Nothing() {
-    return ConvertTo<Element>(MinusInfinity<C>());
-  }
+  static OFL_DEVICE Element Nothing() { return ConvertTo<Element>(MinusInfinity<C>()); }
   template <int N>
-  static __device__ __forceinline__ Value<1> Only(const Value<N>& value, bool last) {
+  static OFL_DEVICE Value<1> Only(const Value<N>& value, bool last) {
     const auto unpacked = Unpacked(value.held);
     Value<1> only;
     only.held.v[0] = last ? unpacked.v[N - 1] : unpacked.v[0];
@@ -141,14 +132,13 @@ struct SoftmaxRow {
 
   // Streamed: maximum and sum at once; every exponential is computed again when written.
   template <int N>
-  __device__ __forceinline__ void Add(const Raw<N>& raw, int64_t, const Total&,
-                                      Statistics& s) const {
+  OFL_DEVICE void Add(const Raw<N>& raw, int64_t, const Total&, Statistics& s) const {
     s.Add(ConvertPack<C>(raw.input[0]));
   }
   // log_softmax is x - max + scale, softmax scale * exp(x - max), with the factor in the exponent
   // where that is for free.
   static constexpr bool kScaleInExponent = !kLog && !kBase2 && !kReplaced && sizeof(C) == 4;
-  static __device__ __forceinline__ void Conclude(const Statistics& row, Total& total) {
+  static OFL_DEVICE void Conclude(const Statistics& row, Total& total) {
     total.max = row.max;
     total.sum = row.sum;
     if constexpr (kLog) {
@@ -160,23 +150,21 @@ struct SoftmaxRow {
     }
   }
   template <int N>
-  __device__ __forceinline__ void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw,
-                                           const Total& total) const {
+  OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Write<N>(row, col, ConvertPack<C>(raw.input[0]), total);
   }
 
  private:
   template <class E, int N>
-  static __device__ __forceinline__ Pack<E, N> Unpacked(const Pack<E, N>& value) {
+  static OFL_DEVICE Pack<E, N> Unpacked(const Pack<E, N>& value) {
     return value;
   }
   template <class E, int N>
-  static __device__ __forceinline__ Pack<E, N> Unpacked(const StowedPack<E, N>& value) {
+  static OFL_DEVICE Pack<E, N> Unpacked(const StowedPack<E, N>& value) {
     return value.Get();
   }
   template <int N>
-  __device__ __forceinline__ void Write(int64_t row, int64_t col, Pack<C, N> x,
-                                        const Total& total) const {
+  OFL_DEVICE void Write(int64_t row, int64_t col, Pack<C, N> x, const Total& total) const {
     for (C& v : x.v) {
       if constexpr (kLog) {
         v = (v - total.max) + total.scale;

@@ -40,7 +40,7 @@ struct ScaledLoad {
   Element scale;
 
   template <int N>
-  __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
     return v *= scale;
   }
@@ -56,7 +56,7 @@ struct BiasedLoad {
   RowBroadcast<Index> where;
 
   template <int N>
-  __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
     return v += ConvertPack<Element>(LoadBroadcast<Access::kAny, N>(bias, where, row, col));
   }
@@ -71,7 +71,7 @@ struct MaskedLoad {
   RowBroadcast<Index> where;
 
   template <int N>
-  __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
     const auto k = LoadBroadcast<Access::kAny, N>(keep, where, row, col);
     for (int i = 0; i < N; ++i) v.v[i] = k.v[i] ? v.v[i] : MinusInfinity<Element>();
@@ -89,7 +89,7 @@ struct CausalLoad {
   Element hidden;
 
   template <int N>
-  __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     const int seen = VisibleOf<N>(causal.Visible(row), col);
     Pack<Element, N> v;
     if (seen > 0) v = load.template Load<N>(row, col);
@@ -106,9 +106,9 @@ struct ScaledStore {
   Store_ store;
   C scale;
 
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  OFL_DEVICE int Head(int64_t row) const { return store.Head(row); }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, Pack<C, N> v) const {
     v *= scale;
     store.template Store<N>(row, col, v);
   }
@@ -122,9 +122,9 @@ struct ResidualStore {
   Store_ store;
   Residual residual;
 
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  OFL_DEVICE int Head(int64_t row) const { return store.Head(row); }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, Pack<C, N> v) const {
     v += ConvertPack<C>(residual.template Load<N>(row, col));
     store.template Store<N>(row, col, v);
   }
@@ -137,10 +137,9 @@ struct PairStore {
   First first;
   Second second;
 
-  __device__ __forceinline__ int Head(int64_t row) const { return first.Head(row); }
+  OFL_DEVICE int Head(int64_t row) const { return first.Head(row); }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col,
-                                        const Pack<ComputeType<Element>, N>& v) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, const Pack<ComputeType<Element>, N>& v) const {
     first.template Store<N>(row, col, v);
     second.template Store<N>(row, col, v);
   }
@@ -157,7 +156,7 @@ struct Dropout {
 
   // 1 / (1 - rate) for the elements [index, index + N) that are kept, else 0.
   template <int N>
-  __device__ __forceinline__ Pack<float, N> Factors(int64_t index) const {
+  OFL_DEVICE Pack<float, N> Factors(int64_t index) const {
     constexpr int kCounters = (N + 6) / 4;  // that N elements in a row can touch
     const uint64_t counter = offset + (device_offset ? *device_offset : 0) + index / 4;
     uint32_t bits[4 * kCounters];
@@ -186,7 +185,7 @@ struct DropoutLoad {
   int64_t cols;  // elements are numbered row * cols + col
 
   template <int N>
-  __device__ __forceinline__ Pack<Element, N> Load(int64_t row, int64_t col) const {
+  OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
     if (dropout.rate == 0) return v;
     return v *= ConvertPack<Element>(dropout.Factors<N>(row * cols + col));
@@ -202,9 +201,9 @@ struct DropoutStore {
   Dropout dropout;
   int64_t cols;
 
-  __device__ __forceinline__ int Head(int64_t row) const { return store.Head(row); }
+  OFL_DEVICE int Head(int64_t row) const { return store.Head(row); }
   template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, Pack<C, N> v) const {
+  OFL_DEVICE void Store(int64_t row, int64_t col, Pack<C, N> v) const {
     v *= ConvertPack<C>(dropout.Factors<N>(row * cols + col));
     store.template Store<N>(row, col, v);
   }

@@ -10,14 +10,14 @@
 namespace oneflow_lite::cuda {
 
 template <class C>
-__device__ __forceinline__ C MinusInfinity() {
+OFL_DEVICE C MinusInfinity() {
   return -static_cast<C>(__int_as_float(0x7f800000));
 }
 
 inline constexpr float kLog2E = 1.4426950408889634f;
 
 // 2^x by the hardware (2 ulp). Results below 2^-126 become 0.
-__device__ __forceinline__ float Exp2(float x) {
+OFL_DEVICE float Exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
@@ -26,12 +26,12 @@ __device__ __forceinline__ float Exp2(float x) {
 // exp(x) for x <= 0, where the maximum was subtracted before. In float32 one multiplication and the
 // hardware's base-2 exponential (2 ulp); the product's rounding adds |x| * 2^-24 relative error to
 // a value of e^x, at most 2.2e-8 absolute. Results below 2^-126 become 0.
-__device__ __forceinline__ float ExpNonPositive(float x) { return Exp2(x * kLog2E); }
+OFL_DEVICE float ExpNonPositive(float x) { return Exp2(x * kLog2E); }
 // In float64 without the branch that exp takes for small results, which keeps exponentials of
 // neighbours from overlapping: 2^n * e^r with |r| <= ln(2) / 2, where e^r = 1 + r + r^2 q(r) with q
 // through the Chebyshev nodes (1.7e-17 off). e^-708 = 2^-1021.4 is the smallest result; what is
 // less becomes 0. x is at most 709, which is not asked: y of a log_softmax is at most 0.
-__device__ __forceinline__ double ExpNonPositive(double x) {
+OFL_DEVICE double ExpNonPositive(double x) {
   constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52: what is added to it is rounded
   constexpr double kQ[] = {0.5000000000000001,    0.16666666666666669,    0.04166666666662399,
                            0.008333333333330051,  0.0013888888917281794,  0.00019841269863105968,
@@ -48,24 +48,24 @@ __device__ __forceinline__ double ExpNonPositive(double x) {
 }
 
 // 1 / x of a normal number by the hardware (1 ulp).
-__device__ __forceinline__ float ReciprocalOf(float x) {
+OFL_DEVICE float ReciprocalOf(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-__device__ __forceinline__ double ReciprocalOf(double x) { return 1 / x; }
+OFL_DEVICE double ReciprocalOf(double x) { return 1 / x; }
 
-__device__ __forceinline__ float LogOf(float x) { return logf(x); }
-__device__ __forceinline__ double LogOf(double x) { return log(x); }
+OFL_DEVICE float LogOf(float x) { return logf(x); }
+OFL_DEVICE double LogOf(double x) { return log(x); }
 
 template <class C, class E, int N>
-__device__ __forceinline__ C MaxOf(const Pack<E, N>& x) {
+OFL_DEVICE C MaxOf(const Pack<E, N>& x) {
   C max = ConvertTo<C>(x.v[0]);
   for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
   return max;
 }
 template <class C, class Pair, class E, int N>
-__device__ __forceinline__ C MaxOfPairs(const Pack<E, N>& x) {
+OFL_DEVICE C MaxOfPairs(const Pack<E, N>& x) {
   if constexpr (N == 1) {
     return ConvertTo<C>(x.v[0]);
   } else {
@@ -78,11 +78,11 @@ __device__ __forceinline__ C MaxOfPairs(const Pack<E, N>& x) {
 
 // 16-bit packs: two elements at a time. A NaN loses here too.
 template <class C, int N>
-__device__ __forceinline__ C MaxOf(const Pack<__half, N>& x) {
+OFL_DEVICE C MaxOf(const Pack<__half, N>& x) {
   return MaxOfPairs<C, __half2>(x);
 }
 template <class C, int N>
-__device__ __forceinline__ C MaxOf(const Pack<__nv_bfloat16, N>& x) {
+OFL_DEVICE C MaxOf(const Pack<__nv_bfloat16, N>& x) {
   return MaxOfPairs<C, __nv_bfloat162>(x);
 }
 
@@ -96,32 +96,29 @@ struct OnlineSum {
   C max;
   C sum;
 
-  __device__ __forceinline__ OnlineSum(C max = MinusInfinity<C>(), C sum = 0)
-      : max(max), sum(sum) {}
+  OFL_DEVICE OnlineSum(C max = MinusInfinity<C>(), C sum = 0) : max(max), sum(sum) {}
 
   // -inf - -inf would be NaN; a part that holds nothing but -inf must weigh nothing instead.
-  static __device__ __forceinline__ C Finite(C max) {
-    return max == MinusInfinity<C>() ? C(0) : max;
-  }
-  static __device__ __forceinline__ C Level(C max) {
+  static OFL_DEVICE C Finite(C max) { return max == MinusInfinity<C>() ? C(0) : max; }
+  static OFL_DEVICE C Level(C max) {
     if constexpr (kBase2) return max * kLog2E;
     return max;
   }
   // The exponential of an element relative to a level.
-  static __device__ __forceinline__ C Exponential(C x, C level) {
+  static OFL_DEVICE C Exponential(C x, C level) {
     if constexpr (kBase2) return Exp2(fmaf(x, kLog2E, -level));
     return ExpNonPositive(x - level);
   }
   // The weight of a sum relative to `from` among those relative to `to`: 1 where they are equal,
   // also where both are +inf or -inf.
-  static __device__ __forceinline__ C Weight(C from, C to) {
+  static OFL_DEVICE C Weight(C from, C to) {
     if (from == to) return C(1);
     if constexpr (kBase2) return Exp2(from - to);
     return ExpNonPositive(from - to);
   }
 
   template <int N>
-  __device__ __forceinline__ void Add(const Pack<C, N>& x) {
+  OFL_DEVICE void Add(const Pack<C, N>& x) {
     const C larger = Larger{}(max, Level(MaxOf<C>(x)));
     const C shift = Finite(larger);
     C part = 0;
@@ -136,9 +133,9 @@ template <class C>
 struct ShiftedExponential {
   C max;
   ShiftedExponential() = default;
-  __device__ __forceinline__ explicit ShiftedExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
-  __device__ __forceinline__ C operator()(C x) const { return ExpNonPositive(x - max); }
-  __device__ __forceinline__ C Weight() const { return C(1); }
+  OFL_DEVICE explicit ShiftedExponential(C max) : max(OnlineSum<C>::Finite(max)) {}
+  OFL_DEVICE C operator()(C x) const { return ExpNonPositive(x - max); }
+  OFL_DEVICE C Weight() const { return C(1); }
 };
 // exp(x - max) over Weight(): one number for all x.
 template <class C>
@@ -153,19 +150,16 @@ template <>
 struct RowExponential<float> {
   float max, slope, level;
   RowExponential() = default;
-  __device__ __forceinline__ explicit RowExponential(float row_max)
-      : max(OnlineSum<float>::Finite(row_max)) {
+  OFL_DEVICE explicit RowExponential(float row_max) : max(OnlineSum<float>::Finite(row_max)) {
     slope = fabsf(max) < 0x1p30f ? kLog2E : 1.0f;
     level = max * slope;
   }
-  __device__ __forceinline__ float operator()(float x) const {
-    return Exp2(fmaf(x, slope, -level));
-  }
-  __device__ __forceinline__ float Weight() const { return Exp2(-fmaf(max, slope, -level)); }
+  OFL_DEVICE float operator()(float x) const { return Exp2(fmaf(x, slope, -level)); }
+  OFL_DEVICE float Weight() const { return Exp2(-fmaf(max, slope, -level)); }
 };
 
 template <class C, bool kBase2>
-__device__ __forceinline__ OnlineSum<C, kBase2> ShuffleXor(OnlineSum<C, kBase2> v, int mask) {
+OFL_DEVICE OnlineSum<C, kBase2> ShuffleXor(OnlineSum<C, kBase2> v, int mask) {
   v.max = ShuffleXor(v.max, mask);
   v.sum = ShuffleXor(v.sum, mask);
   return v;
@@ -174,8 +168,8 @@ __device__ __forceinline__ OnlineSum<C, kBase2> ShuffleXor(OnlineSum<C, kBase2> 
 // Symmetric to the last bit, so that all members of a group get the same result.
 struct MergeOnline {
   template <class C, bool kBase2>
-  __device__ __forceinline__ OnlineSum<C, kBase2> operator()(const OnlineSum<C, kBase2>& a,
-                                                             const OnlineSum<C, kBase2>& b) const {
+  OFL_DEVICE OnlineSum<C, kBase2> operator()(const OnlineSum<C, kBase2>& a,
+                                             const OnlineSum<C, kBase2>& b) const {
     const bool a_leads = a.max >= b.max;
     const OnlineSum<C, kBase2> lead = a_leads ? a : b, other = a_leads ? b : a;
     const C weight = OnlineSum<C, kBase2>::Weight(other.max, lead.max);
@@ -185,8 +179,7 @@ struct MergeOnline {
 
 // The maximum first, then the sums, each brought to that maximum once.
 template <int kLanes, class C, bool kBase2>
-__device__ __forceinline__ OnlineSum<C, kBase2> ReduceLanes(const OnlineSum<C, kBase2>& v,
-                                                            MergeOnline) {
+OFL_DEVICE OnlineSum<C, kBase2> ReduceLanes(const OnlineSum<C, kBase2>& v, MergeOnline) {
   const C max = ReduceLanes<kLanes>(v.max, Larger{});
   const C weight = OnlineSum<C, kBase2>::Weight(v.max, max);
   return {max, ReduceLanes<kLanes>(v.sum * weight, Plus{})};

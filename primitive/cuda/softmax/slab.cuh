@@ -12,7 +12,7 @@ namespace oneflow_lite::cuda {
 
 // The larger of every two elements; a NaN loses.
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> LargerEach(const Pack<T, N>& a, const Pack<T, N>& b) {
+OFL_DEVICE Pack<T, N> LargerEach(const Pack<T, N>& a, const Pack<T, N>& b) {
   Pack<T, N> larger;
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
     using Two = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
@@ -36,7 +36,7 @@ __device__ __forceinline__ Pack<T, N> LargerEach(const Pack<T, N>& a, const Pack
 
 // Another lane's pack, a word at a time.
 template <class T, int N>
-__device__ __forceinline__ Pack<T, N> ShuffleXor(const Pack<T, N>& v, int mask) {
+OFL_DEVICE Pack<T, N> ShuffleXor(const Pack<T, N>& v, int mask) {
   Pack<T, N> other;
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
     uint32_t words[N / 2];
@@ -71,11 +71,11 @@ struct SoftmaxSlab {
   const T* x;
   T* y;
 
-  __device__ __forceinline__ const T* Input(int) const { return x; }
-  __device__ __forceinline__ T* Output() const { return y; }
-  static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(MinusInfinity<C>()); }
+  OFL_DEVICE const T* Input(int) const { return x; }
+  OFL_DEVICE T* Output() const { return y; }
+  static OFL_DEVICE T Nothing() { return ConvertTo<T>(MinusInfinity<C>()); }
 
-  static __device__ __forceinline__ Pack<T, N> Lowest() {
+  static OFL_DEVICE Pack<T, N> Lowest() {
     Pack<T, N> lowest;
 #pragma unroll
     for (T& v : lowest.v) v = Nothing();
@@ -83,7 +83,7 @@ struct SoftmaxSlab {
   }
 
   template <class Part>
-  __device__ __forceinline__ void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
+  OFL_DEVICE void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
     part.Wait();
     Pack<T, N> max = Lowest();
     part.template Visit<false>([&](const Raw& raw) { max = LargerEach(max, raw.input[0].Get()); });
@@ -115,8 +115,7 @@ struct SoftmaxSlab {
   }
 
   template <int kBatch>
-  __device__ __forceinline__ void AddBatch(const Raw (&raw)[kBatch], int count,
-                                           Stat (&stat)[N]) const {
+  OFL_DEVICE void AddBatch(const Raw (&raw)[kBatch], int count, Stat (&stat)[N]) const {
     Pack<T, N> max = Lowest();
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
@@ -139,16 +138,16 @@ struct SoftmaxSlab {
     }
   }
 
-  __device__ __forceinline__ Stat Conclude(const Stat& s) const {
+  OFL_DEVICE Stat Conclude(const Stat& s) const {
     if constexpr (kLog) return Stat(s.max, LogOf(s.sum));
     return Stat(s.max, kKeepsExp ? C(1) / s.sum : ReciprocalOf(s.sum));
   }
   // A warp that saw nothing but -inf has exponentials of 0, whatever the column's maximum.
-  __device__ __forceinline__ void Rebase(const Stat& own, Stat& stat) const {
+  OFL_DEVICE void Rebase(const Stat& own, Stat& stat) const {
     if constexpr (kKeepsExp) stat.sum *= ExpNonPositive(own.max - stat.max);
   }
   template <bool kSlab>
-  __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
+  OFL_DEVICE Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
     Pack<C, N> v = ConvertPack<C>(raw.input[0].Get());
 #pragma unroll
     for (int i = 0; i < N; ++i) {
@@ -183,11 +182,11 @@ struct SoftmaxBackwardSlab {
   const T *y, *dy;
   T* dx;
 
-  __device__ __forceinline__ const T* Input(int i) const { return i == 0 ? y : dy; }
-  __device__ __forceinline__ T* Output() const { return dx; }
-  static __device__ __forceinline__ T Nothing() { return ConvertTo<T>(C(0)); }
+  OFL_DEVICE const T* Input(int i) const { return i == 0 ? y : dy; }
+  OFL_DEVICE T* Output() const { return dx; }
+  static OFL_DEVICE T Nothing() { return ConvertTo<T>(C(0)); }
 
-  static __device__ __forceinline__ void AddTerms(const Raw& raw, Stat (&sum)[N]) {
+  static OFL_DEVICE void AddTerms(const Raw& raw, Stat (&sum)[N]) {
     const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
     const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
 #pragma unroll
@@ -201,7 +200,7 @@ struct SoftmaxBackwardSlab {
     }
   }
   template <class Part>
-  __device__ __forceinline__ void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
+  OFL_DEVICE void Gather(Part& part, int first, int last, Stat (&stat)[N]) const {
     part.Wait();
 #pragma unroll
     for (Stat& sum : stat) sum = Stat();
@@ -212,8 +211,7 @@ struct SoftmaxBackwardSlab {
     }
   }
   template <int kBatch>
-  __device__ __forceinline__ void AddBatch(const Raw (&raw)[kBatch], int count,
-                                           Stat (&stat)[N]) const {
+  OFL_DEVICE void AddBatch(const Raw (&raw)[kBatch], int count, Stat (&stat)[N]) const {
     Stat sum[N] = {};
 #pragma unroll
     for (int u = 0; u < kBatch; ++u) {
@@ -222,16 +220,16 @@ struct SoftmaxBackwardSlab {
 #pragma unroll
     for (int i = 0; i < N; ++i) stat[i] = Merge{}(stat[i], sum[i]);
   }
-  __device__ __forceinline__ Stat Conclude(const Stat& s) const {
+  OFL_DEVICE Stat Conclude(const Stat& s) const {
     if constexpr (kCompensated) {
       return {s.Get(), C(0)};
     } else {
       return s;
     }
   }
-  __device__ __forceinline__ void Rebase(const Stat&, Stat&) const {}
+  OFL_DEVICE void Rebase(const Stat&, Stat&) const {}
   template <bool kSlab>
-  __device__ __forceinline__ Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
+  OFL_DEVICE Pack<T, N> Result(const Raw& raw, const Stat (&stat)[N]) const {
     const Pack<C, N> py = ConvertPack<C>(raw.input[0].Get());
     const Pack<C, N> pdy = ConvertPack<C>(raw.input[1].Get());
     Pack<C, N> out;
@@ -241,7 +239,7 @@ struct SoftmaxBackwardSlab {
   }
 
  private:
-  static __device__ __forceinline__ C Sum(const Stat& concluded) {
+  static OFL_DEVICE C Sum(const Stat& concluded) {
     if constexpr (kCompensated) {
       return concluded.high;
     } else {

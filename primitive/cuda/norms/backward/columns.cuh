@@ -36,8 +36,7 @@ class NormColumnsTeam {
 
  public:
   // shared: of NormColumnsPlan::shared bytes.
-  __device__ __forceinline__ NormColumnsTeam(const NormBackward<T>& a,
-                                             const NormColumnsGrid<T>& grid, char* shared)
+  OFL_DEVICE NormColumnsTeam(const NormBackward<T>& a, const NormColumnsGrid<T>& grid, char* shared)
       : a_(a),
         grid_(grid),
         shared_(shared),
@@ -47,7 +46,7 @@ class NormColumnsTeam {
         cols_(static_cast<int>(a.cols)),
         sums_(shared + team_ * Exchange::kBytes, rank_, grid.team / kWarp) {}
 
-  __device__ __forceinline__ void Run() {
+  OFL_DEVICE void Run() {
     AllowNextKernel();
     const int teams = static_cast<int>(blockDim.x) / grid_.team;
     const int64_t row = int64_t{blockIdx.x} * teams + team_;
@@ -77,7 +76,7 @@ class NormColumnsTeam {
     Word x[kColumns], dy[kColumns];
     C rstd, mean;
   };
-  static __device__ __forceinline__ C Widen(const Word& word) {
+  static OFL_DEVICE C Widen(const Word& word) {
     if constexpr (kNarrow) {
       const auto low = static_cast<uint16_t>(word);
       T element;
@@ -87,9 +86,9 @@ class NormColumnsTeam {
       return word;
     }
   }
-  __device__ __forceinline__ bool Has(int k) const { return col_ + k * kLanes < cols_; }
+  OFL_DEVICE bool Has(int k) const { return col_ + k * kLanes < cols_; }
   // Zeros where there is no row, or column.
-  __device__ __forceinline__ void Load(Input& in, bool there, int step) {
+  OFL_DEVICE void Load(Input& in, bool there, int step) {
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
       in.x[k] = in.dy[k] = 0;
@@ -107,7 +106,7 @@ class NormColumnsTeam {
     x_ += step * a_.x_stride, dy_ += step * a_.cols;
     row_ += step;
   }
-  __device__ __forceinline__ void KeepWeights() {
+  OFL_DEVICE void KeepWeights() {
 #pragma unroll
     for (int k = 0; k < kColumns; ++k) {
       weight_[k] = LoadWeights<C, 1, T>(a_.weight, a_.float_weight, col_ + k * kLanes, 0,
@@ -116,7 +115,7 @@ class NormColumnsTeam {
     }
   }
 
-  __device__ __forceinline__ void Visit(const Input& in, bool active) {
+  OFL_DEVICE void Visit(const Input& in, bool active) {
     C v[kColumns], g[kColumns];  // x_hat and dy * weight; kLate: x - mean and dy
     C sums[kSums] = {};
 #pragma unroll
@@ -164,7 +163,7 @@ class NormColumnsTeam {
       if (Has(k)) dx[k * kLanes] = ConvertTo<T>(v[k]);
     }
   }
-  __device__ __forceinline__ void SumOfTeam(C (&sums)[kSums]) {
+  OFL_DEVICE void SumOfTeam(C (&sums)[kSums]) {
     if constexpr (kLanes < kWarp) {
       for (C& sum : sums) sum = ReduceLanes<kLanes>(sum, Plus{});
     } else {
@@ -175,7 +174,7 @@ class NormColumnsTeam {
   }
 
   // Added up over the block's teams, in a fixed order.
-  __device__ __forceinline__ void StoreParts() {
+  OFL_DEVICE void StoreParts() {
 #pragma unroll
     for (int mask = kWarp / 2; mask >= kLanes; mask /= 2) {
 #pragma unroll

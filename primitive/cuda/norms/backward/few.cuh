@@ -35,8 +35,7 @@ struct NormFewGrid {
 
 // LoadWeights of N whole, aligned elements from column `col` on.
 template <class C, int N, class T>
-__device__ __forceinline__ Pack<C, N> AlignedWeights(const void* weights, bool is_float,
-                                                     int64_t col, C missing) {
+OFL_DEVICE Pack<C, N> AlignedWeights(const void* weights, bool is_float, int64_t col, C missing) {
   Pack<C, N> pack;
   if (!weights) {
     for (C& w : pack.v) w = missing;
@@ -58,7 +57,7 @@ __device__ __forceinline__ Pack<C, N> AlignedWeights(const void* weights, bool i
 
 // Over the warps of a team; `shared` has a place for each warp of the block.
 template <class Sums>
-__device__ __forceinline__ Sums SumOfTeam(const Sums& mine, int team, int warps, char* shared) {
+OFL_DEVICE Sums SumOfTeam(const Sums& mine, int team, int warps, char* shared) {
   Sums sums = ReduceLanes<kWarp>(mine, Plus{});
   if (warps > 1) {
     Sums* const slots = reinterpret_cast<Sums*>(shared);
@@ -73,10 +72,10 @@ __device__ __forceinline__ Sums SumOfTeam(const Sums& mine, int team, int warps,
 
 // The lane's packs of dx, from v and g (norms/math.cuh).
 template <class T, int kPacks, bool kCentre, bool kFromOutput, class Values>
-__device__ __forceinline__ void StoreFewRow(const NormBackward<T>& a,
-                                            const NormGradient<T, kCentre, kFromOutput>& gradient,
-                                            int64_t row, int lane, int lanes,
-                                            const Values (&v)[kPacks], const Values (&g)[kPacks]) {
+OFL_DEVICE void StoreFewRow(const NormBackward<T>& a,
+                            const NormGradient<T, kCentre, kFromOutput>& gradient, int64_t row,
+                            int lane, int lanes, const Values (&v)[kPacks],
+                            const Values (&g)[kPacks]) {
   using C = ComputeType<T>;
   constexpr int N = kPackSize<T>;
   const C by_v = gradient.scale * gradient.by_x_hat;
@@ -98,8 +97,7 @@ __device__ __forceinline__ void StoreFewRow(const NormBackward<T>& a,
 
 // dx of a block's rows: a team of threads to each.
 template <class T, int kPacks, bool kCentre, bool kFromOutput>
-__device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewGrid<T>& grid,
-                                        char* shared) {
+OFL_DEVICE void FewRows(const NormBackward<T>& a, const NormFewGrid<T>& grid, char* shared) {
   using C = ComputeType<T>;
   using Sums = NormSums<T, kCentre>;
   constexpr int N = kPackSize<T>;
@@ -172,7 +170,7 @@ __device__ __forceinline__ void FewRows(const NormBackward<T>& a, const NormFewG
 
 // Adds up `sums` over the block's threads that share a lane, in a fixed order: use(i, lane, sum).
 template <class C, int kSums, class Use>
-__device__ __forceinline__ void AddUpColumns(C (&sums)[kSums], int lanes, char* shared, Use use) {
+OFL_DEVICE void AddUpColumns(C (&sums)[kSums], int lanes, char* shared, Use use) {
 #pragma unroll 1
   for (int mask = kWarp / 2; mask >= lanes; mask /= 2) {
     for (C& s : sums) s += ShuffleXor(s, mask);
@@ -196,8 +194,7 @@ __device__ __forceinline__ void AddUpColumns(C (&sums)[kSums], int lanes, char* 
 
 // dweight and dbias of a block's columns.
 template <class T, int kUnroll, bool kCentre, bool kFromOutput>
-__device__ __forceinline__ void FewColumns(const NormBackward<T>& a, const NormFewGrid<T>& grid,
-                                           char* shared) {
+OFL_DEVICE void FewColumns(const NormBackward<T>& a, const NormFewGrid<T>& grid, char* shared) {
   using C = ComputeType<T>;
   constexpr int N = kPackSize<T>;
   using Values = Pack<C, N>;

@@ -34,8 +34,8 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   using Exchange = TeamSums<C, kSums>;
 
  public:
-  __device__ __forceinline__ NormLeanTeam(const NormBackward<T>& a,
-                                          const NormBackwardGrid<T, kCentre>& grid, char* shared)
+  OFL_DEVICE NormLeanTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
+                          char* shared)
       : Base(a, grid, shared),
         barriers_(shared + this->team_ * NormPolicy::kLeanBarrierBytes),
         sums_(shared + Teams() * NormPolicy::kLeanBarrierBytes +
@@ -48,7 +48,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     stages_ = memory + this->team_ * grid.stages * StageBytes();
   }
 
-  __device__ __forceinline__ void Run() {
+  OFL_DEVICE void Run() {
     AllowNextKernel();
     const int ahead = more_.stages - (IsTight() ? 0 : InUse());
     if (rank_ == 0) {
@@ -86,16 +86,12 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
  private:
   // rms_norm's parts, where each thread has its own, do not wait for the last row's dx. (With
   // layer_norm's two it makes no difference.)
-  __device__ __forceinline__ bool StoresEarly() const {
-    return !kCentre && a_.dweight && Base::IsStraight();
-  }
-  __device__ __forceinline__ C MeanOf(int row) const {
+  OFL_DEVICE bool StoresEarly() const { return !kCentre && a_.dweight && Base::IsStraight(); }
+  OFL_DEVICE C MeanOf(int row) const {
     return kCentre && !kFromOutput && a_.mean && row < a_.rows ? a_.mean[row] : C(0);
   }
-  __device__ __forceinline__ C RstdOf(int row) const {
-    return a_.rstd && row < a_.rows ? a_.rstd[row] : C(0);
-  }
-  __device__ __forceinline__ void KeepWeights() {
+  OFL_DEVICE C RstdOf(int row) const { return a_.rstd && row < a_.rows ? a_.rstd[row] : C(0); }
+  OFL_DEVICE void KeepWeights() {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       Keep(a_.weight, 0, k, 1.0f);
@@ -104,7 +100,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     for (auto& w : kept_) w.Pin();
   }
   // i: 0 for the weight, 1 for the bias.
-  __device__ __forceinline__ void Keep(const void* from, int i, int k, float missing) {
+  OFL_DEVICE void Keep(const void* from, int i, int k, float missing) {
     Pack<W, N> pack;
     for (W& one : pack.v) one = ConvertTo<W>(missing);
     if (from && Has(k)) {
@@ -120,7 +116,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   }
 
   // By the team's first thread: starts copying a turn's row, where there is one.
-  __device__ __forceinline__ void Issue(int turn, int stage) const {
+  OFL_DEVICE void Issue(int turn, int stage) const {
     if (turn >= turns_) return;
     const int64_t row = row_ + int64_t{turn} * step_;
     const int bytes = this->packs_ * kPackBytes;
@@ -140,26 +136,26 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   }
   // A row lies in its stage as it does in memory between multiples of a line's bytes, because bulk
   // copies like that.
-  __device__ __forceinline__ static unsigned Low(const T* row) {
+  OFL_DEVICE static unsigned Low(const T* row) {
     return static_cast<unsigned>(reinterpret_cast<uintptr_t>(row));
   }
-  __device__ __forceinline__ static unsigned PastLine(unsigned low) { return low % kNormLineBytes; }
+  OFL_DEVICE static unsigned PastLine(unsigned low) { return low % kNormLineBytes; }
 
-  __device__ __forceinline__ int Teams() const { return blockDim.x / more_.team; }
-  __device__ __forceinline__ bool CopiesSum() const { return kCopiesSum && a_.dsum; }
-  __device__ __forceinline__ int Tensors() const { return CopiesSum() ? 3 : 2; }
-  __device__ __forceinline__ int StageBytes() const { return Tensors() * Base::TensorBytes(); }
+  OFL_DEVICE int Teams() const { return blockDim.x / more_.team; }
+  OFL_DEVICE bool CopiesSum() const { return kCopiesSum && a_.dsum; }
+  OFL_DEVICE int Tensors() const { return CopiesSum() ? 3 : 2; }
+  OFL_DEVICE int StageBytes() const { return Tensors() * Base::TensorBytes(); }
   // Stages that are still read once a row's sums are known.
-  __device__ __forceinline__ int InUse() const { return kHold && !CopiesSum() ? 0 : 1; }
+  OFL_DEVICE int InUse() const { return kHold && !CopiesSum() ? 0 : 1; }
   // Without dx a row is done with once it has been read, unless x_hat waits for the row's sums, or
   // the stages are two, which the launch counts among these. The rarer kernels have no registers
   // left to ask.
   static constexpr bool kAsks = !kFromOutput && !(kCentre && kPacks == 4 && sizeof(W) > sizeof(T));
-  __device__ __forceinline__ bool NeedsSums() const { return !kAsks || more_.needs_sums; }
+  OFL_DEVICE bool NeedsSums() const { return !kAsks || more_.needs_sums; }
   // Whether there are so few that the team meets once more to give back the one it has read: the
   // next row would be asked for when half of this one's time is over. Rows of 16-bit elements in
   // registers always have three; x and dy alone are ahead without.
-  __device__ __forceinline__ bool IsTight() const {
+  OFL_DEVICE bool IsTight() const {
     return kCopiesSum && (!kHold || sizeof(T) > 2) && more_.stages == 2 && InUse() == 1;
   }
 
@@ -170,8 +166,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   struct Words {
     const char *x, *dy;
   };
-  __device__ __forceinline__ Row Read(const Words& words, int k, const Values& w, C mean,
-                                      C rstd) const {
+  OFL_DEVICE Row Read(const Words& words, int k, const Values& w, C mean, C rstd) const {
     const int at = k * more_.team * kPackBytes;
     Row row;
     row.v = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.x + at, 0));
@@ -190,7 +185,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
     return row;
   }
-  __device__ __forceinline__ Values Kept(int i, int k) const {
+  OFL_DEVICE Values Kept(int i, int k) const {
     if constexpr (kHoldWeight) {
       return ConvertPack<C>(kept_[i * kPacks + k].Get());
     } else {
@@ -204,12 +199,12 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   // Neighbouring threads' words lie side by side.
   static constexpr int kWords = N * static_cast<int>(sizeof(W)) / kPackBytes;  // of a pack
   using Words16 = Pack<uint4, kWords>;
-  __device__ __forceinline__ uint4* Place(int i, int k, int w) const {
+  OFL_DEVICE uint4* Place(int i, int k, int w) const {
     return reinterpret_cast<uint4*>(weights_) + ((k * kKept + i) * kWords + w) * blockDim.x;
   }
 
   // One row.
-  __device__ __forceinline__ void Visit(int turn, int stage, C mean, C rstd, T* out) {
+  OFL_DEVICE void Visit(int turn, int stage, C mean, C rstd, T* out) {
     const char* const first = stages_ + stage * StageBytes() + rank_ * kPackBytes;
     const Words words = {first + PastLine(x_low_), first + Base::TensorBytes() + PastLine(dy_low_)};
     Row rows[kHold ? kPacks : 1];

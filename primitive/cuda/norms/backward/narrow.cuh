@@ -20,11 +20,11 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   static_assert(kWeightBytes <= kNormScratchBytes, "what StoreParts writes is behind it");
 
  public:
-  __device__ __forceinline__ NormNarrowTeam(const NormBackward<T>& a,
-                                            const NormBackwardGrid<T, kCentre>& grid, char* shared)
+  OFL_DEVICE NormNarrowTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
+                            char* shared)
       : Base(a, grid, shared), weights_(shared + this->rank_ * kPackBytes) {}
 
-  __device__ __forceinline__ void Run() {
+  OFL_DEVICE void Run() {
     AllowNextKernel();
     const int64_t row = this->row_;
     x_ = a_.x + row * a_.x_stride + this->column_;
@@ -59,9 +59,9 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   };
 
   // Of two packs a thread each has the first.
-  __device__ __forceinline__ bool Holds(int k) const { return (kPacks > 1 && k == 0) || Has(k); }
+  OFL_DEVICE bool Holds(int k) const { return (kPacks > 1 && k == 0) || Has(k); }
   // Zeros where there is no row, or pack.
-  __device__ __forceinline__ void Load(Input& in, bool there) {
+  OFL_DEVICE void Load(Input& in, bool there) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       uint4 x = {}, dy = {};
@@ -85,7 +85,7 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   }
   // As they are computed with, which spares conversions, and in shared memory, which spares
   // registers. The block's teams share them.
-  __device__ __forceinline__ void KeepWeights() {
+  OFL_DEVICE void KeepWeights() {
     if (this->team_ == 0) {
 #pragma unroll 1
       for (int k = 0; k < kPacks; ++k) {
@@ -94,11 +94,9 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
     __syncthreads();
   }
-  __device__ __forceinline__ Values Weight(int k) const {
-    return Base::template Read<Values>(weights_, k);
-  }
+  OFL_DEVICE Values Weight(int k) const { return Base::template Read<Values>(weights_, k); }
 
-  __device__ __forceinline__ void Visit(const Input& in, bool active) {
+  OFL_DEVICE void Visit(const Input& in, bool active) {
     Row rows[kPacks];
     NormSums<T, kCentre> sums;
 #pragma unroll
@@ -130,9 +128,8 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) Finish(k, rows[k], gradient, active);
   }
-  __device__ __forceinline__ void Finish(int k, const Row& row,
-                                         const NormGradient<T, kCentre, !kLate>& gradient,
-                                         bool active) {
+  OFL_DEVICE void Finish(int k, const Row& row, const NormGradient<T, kCentre, !kLate>& gradient,
+                         bool active) {
     Values w, dx;
     if (kLate) w = Weight(k);
     for (int i = 0; i < N; ++i) {

@@ -31,8 +31,8 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
       typename Base::C, typename Base::Values;
   static constexpr int kKinds = kNormKinds<kCentre>;
 
-  __device__ __forceinline__ NormPartsTeam(const NormBackward<T>& a,
-                                           const NormBackwardGrid<T, kCentre>& grid, char* shared)
+  OFL_DEVICE NormPartsTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
+                           char* shared)
       : Base(grid, shared, a.anchor(), a.rows, a.cols), a_(a), more_(grid) {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
@@ -43,11 +43,11 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
 
   // Whether a block's parts are those of its threads, so that each thread can store its own, by
   // StoreStraight, without meeting the others.
-  __device__ __forceinline__ bool IsStraight() const {
+  OFL_DEVICE bool IsStraight() const {
     return kAligned && static_cast<int>(blockDim.x) == PerRegion() && more_.team >= kWarp &&
            !more_.last;
   }
-  __device__ __forceinline__ void StoreStraight() const {
+  OFL_DEVICE void StoreStraight() const {
 #pragma unroll
     for (int i = 0; i < kKinds * kVectors; ++i) {
 #pragma unroll
@@ -57,7 +57,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     }
   }
   // Adds up the block's teams, in a fixed order.
-  __device__ __forceinline__ void StoreParts() {
+  OFL_DEVICE void StoreParts() {
     if (kAligned) {
       StoreVectors();
     } else {
@@ -76,15 +76,13 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
   static constexpr int kVectors = N / kPackSize<C>;  // of a pack
 
   // Threads that have a region of their own in the ring's memory: a warp's, or a larger team's.
-  __device__ __forceinline__ int PerRegion() const {
-    return more_.team < kWarp ? kWarp : more_.team;
-  }
-  __device__ __forceinline__ C* Part(int kind) const {
+  OFL_DEVICE int PerRegion() const { return more_.team < kWarp ? kWarp : more_.team; }
+  OFL_DEVICE C* Part(int kind) const {
     return more_.parts + (int64_t{unit_} * kKinds + kind) * PartPitch<C>(a_.cols);
   }
 
   // Rows of whole packs. A region of the ring's memory: [kinds][vectors of a pack][packs].
-  __device__ __forceinline__ void StoreVectors() {
+  OFL_DEVICE void StoreVectors() {
     if (IsStraight()) return StoreStraight();
     if (more_.team < kWarp) AddGroups();  // which all have the same columns
     const int regions = static_cast<int>(blockDim.x) / PerRegion();
@@ -115,18 +113,16 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
       for (int j = 0; j < kPackSize<C>; ++j) StorePart(i / kVectors, col + j, sum.v[j]);
     }
   }
-  __device__ __forceinline__ int64_t FirstPack() const {
-    return int64_t{this->slice()} * more_.team * kPacks;
-  }
+  OFL_DEVICE int64_t FirstPack() const { return int64_t{this->slice()} * more_.team * kPacks; }
   // Vector i, over kinds, of this thread's pack k.
-  __device__ __forceinline__ Vector VectorOf(int i, int k) const {
+  OFL_DEVICE Vector VectorOf(int i, int k) const {
     const Values& values = i < kVectors ? dweight_[k] : dbias_[k];
     Vector v;
     memcpy(&v, values.v + i % kVectors * kPackSize<C>, sizeof(v));
     return v;
   }
   // The same of a pack in memory.
-  __device__ __forceinline__ void StoreVector(int i, int pack, const Vector& v) const {
+  OFL_DEVICE void StoreVector(int i, int pack, const Vector& v) const {
     const int kind = i / kVectors;
     if (!(kind == 0 ? a_.dweight : a_.dbias)) return;
     const int64_t at = i % kVectors * (a_.cols / N) + FirstPack() + pack;
@@ -134,7 +130,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
   }
 
   // Other rows. The ring's memory holds the team's columns of each region.
-  __device__ __forceinline__ void StoreColumns() {
+  OFL_DEVICE void StoreColumns() {
     // Of the block's teams, all columns; of a slice, those of its packs.
     const bool sliced = more_.slices > 1;
     const int64_t base = sliced ? column_ - this->rank_ * N : 0;
@@ -163,7 +159,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
       }
     }
   }
-  __device__ __forceinline__ void StorePart(int kind, int64_t column, C sum) const {
+  OFL_DEVICE void StorePart(int kind, int64_t column, C sum) const {
     void* const gradient = kind == 0 ? a_.dweight : a_.dbias;
     if (!gradient) return;
     if (!more_.last) {
@@ -173,7 +169,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     }
   }
   // Over the groups of a warp; its first group gets the sums.
-  __device__ __forceinline__ void AddGroups() {
+  OFL_DEVICE void AddGroups() {
 #pragma unroll 1
     for (int mask = kWarp / 2; mask >= more_.team; mask /= 2) {
 #pragma unroll
@@ -185,7 +181,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
       }
     }
   }
-  __device__ __forceinline__ void AddToRegion(C* region, int64_t count, bool fresh) const {
+  OFL_DEVICE void AddToRegion(C* region, int64_t count, bool fresh) const {
     const auto add = [&](C* to, C dweight, C dbias) {
       *to = dweight + (fresh ? C(0) : *to);
       if (kCentre) to[count] = dbias + (fresh ? C(0) : to[count]);

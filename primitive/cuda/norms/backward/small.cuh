@@ -44,12 +44,11 @@ class NormSmall {
     return columns > rows ? columns : rows;
   }
 
-  __device__ __forceinline__ NormSmall(const NormBackward<T>& a, const NormSmallGrid<T>& grid,
-                                       char* shared)
+  OFL_DEVICE NormSmall(const NormBackward<T>& a, const NormSmallGrid<T>& grid, char* shared)
       : a_(a), grid_(grid), shared_(shared) {}
 
   // dx of the block's rows, or of its part of one.
-  __device__ __forceinline__ void Rows() const {
+  OFL_DEVICE void Rows() const {
     const int blocks = grid_.rows_split ? ClusterExchange::size() : 1;
     const int rank = grid_.rows_split ? ClusterExchange::rank() : 0;
     const int team = static_cast<int>(threadIdx.x) / grid_.team;
@@ -105,7 +104,7 @@ class NormSmall {
   }
 
   // dweight and dbias of the block's columns.
-  __device__ __forceinline__ void Columns() const {
+  OFL_DEVICE void Columns() const {
     const int values = kSums * grid_.lanes;
     ClusterGather<C> gather(shared_, values, grid_.columns_split);
     const int blocks = gather.blocks();
@@ -143,32 +142,31 @@ class NormSmall {
  private:
   // The compiler would work out the address of a row anew for each element.
   template <class E>
-  __device__ __forceinline__ static void Pin(E*& pointer) {
+  OFL_DEVICE static void Pin(E*& pointer) {
     asm volatile("" : "+l"(pointer));
   }
 
   // use(column, is there, k) for the thread's columns of a visit. Where there is none, column 0 is
   // read instead: questions of the launch and of columns are no branches that loads wait behind.
   template <class Use>
-  __device__ __forceinline__ static void Each(int col, int step, int cols, const Use& use) {
+  OFL_DEVICE static void Each(int col, int step, int cols, const Use& use) {
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) use(col + k * step, col + k * step < cols, k);
   }
   template <class W>
-  __device__ __forceinline__ static void LoadEach(const W* from, int col, int step, int cols,
-                                                  W (&held)[kHeld]) {
+  OFL_DEVICE static void LoadEach(const W* from, int col, int step, int cols, W (&held)[kHeld]) {
     Each(col, step, cols, [&](int c, bool has, int k) { held[k] = from[has ? c : 0]; });
   }
   template <class W>
-  __device__ __forceinline__ static void LoadWeights(const void* weights, int col, int step,
-                                                     int cols, C (&w)[kHeld]) {
+  OFL_DEVICE static void LoadWeights(const void* weights, int col, int step, int cols,
+                                     C (&w)[kHeld]) {
     W held[kHeld];
     LoadEach(static_cast<const W*>(weights), col, step, cols, held);
 #pragma unroll
     for (int k = 0; k < kHeld; ++k) w[k] = ConvertTo<C>(held[k]);
   }
-  __device__ __forceinline__ void LoadWeights(const void* weights, int col, int step, int cols,
-                                              C missing, C (&w)[kHeld]) const {
+  OFL_DEVICE void LoadWeights(const void* weights, int col, int step, int cols, C missing,
+                              C (&w)[kHeld]) const {
     if (!weights) {
       for (C& one : w) one = missing;
     } else if (a_.float_weight) {
@@ -179,8 +177,8 @@ class NormSmall {
   }
 
   // v (norms/math.cuh) and dy * weight of columns col, col + step, ...; 0 from `cols` on.
-  __device__ __forceinline__ void Load(const T* x, const T* dy, int col, int step, int cols, C mean,
-                                       C (&v)[kHeld], C (&g)[kHeld]) const {
+  OFL_DEVICE void Load(const T* x, const T* dy, int col, int step, int cols, C mean, C (&v)[kHeld],
+                       C (&g)[kHeld]) const {
     T held_x[kHeld], held_dy[kHeld];
     LoadEach(x, col, step, cols, held_x);
     LoadEach(dy, col, step, cols, held_dy);
@@ -197,9 +195,8 @@ class NormSmall {
     }
     Each(col, step, cols, [&](int, bool has, int k) { v[k] = has ? v[k] : C(0); });
   }
-  __device__ __forceinline__ void Store(int64_t row, int col, int step, int cols,
-                                        const C (&v)[kHeld], const C (&g)[kHeld], C factor, C by_v,
-                                        C constant) const {
+  OFL_DEVICE void Store(int64_t row, int col, int step, int cols, const C (&v)[kHeld],
+                        const C (&g)[kHeld], C factor, C by_v, C constant) const {
     T* dx = a_.dx + row * a_.cols;
     Pin(dx);
     C d[kHeld] = {};
@@ -217,8 +214,7 @@ class NormSmall {
   }
 
   // What rows way, way + ways, ... add to the gradients of columns col, col + lanes, ...
-  __device__ __forceinline__ void SumColumns(int64_t col, int way, int ways,
-                                             C (&sums)[kSums]) const {
+  OFL_DEVICE void SumColumns(int64_t col, int way, int ways, C (&sums)[kSums]) const {
     bool has[kColumns];
     C w[kColumns], bias[kColumns];
 #pragma unroll
@@ -282,13 +278,13 @@ class NormSmall {
       }
     }
   }
-  __device__ __forceinline__ C WeightAt(const void* weights, int64_t col, C missing) const {
+  OFL_DEVICE C WeightAt(const void* weights, int64_t col, C missing) const {
     if (!weights) return missing;
     if (a_.float_weight) return static_cast<const float*>(weights)[col];
     return ConvertTo<C>(static_cast<const T*>(weights)[col]);
   }
   // Value i of a block that begins at column `first`.
-  __device__ __forceinline__ void Finish(int64_t first, int i, C sum) const {
+  OFL_DEVICE void Finish(int64_t first, int i, C sum) const {
     const int sum_of = i / grid_.lanes, lane = i - sum_of * grid_.lanes;
     const int64_t col = first + sum_of % kColumns * grid_.lanes + lane;
     void* const gradient = sum_of < kColumns ? a_.dweight : a_.dbias;

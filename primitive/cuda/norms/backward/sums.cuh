@@ -14,8 +14,8 @@ namespace oneflow_lite::cuda {
 
 // Packs [begin, end) of a row. kAligned: those of x start at multiples of 16 bytes, as dy's do.
 template <bool kAligned, class T, bool kCentre>
-__device__ __forceinline__ NormSums<T, kCentre> SumPacks(const NormBackward<T>& a, int64_t row,
-                                                         int64_t begin, int64_t end) {
+OFL_DEVICE NormSums<T, kCentre> SumPacks(const NormBackward<T>& a, int64_t row, int64_t begin,
+                                         int64_t end) {
   using C = ComputeType<T>;
   constexpr int N = kPackSize<T>, kUnroll = NormPolicy::kSumUnroll;
   const T* x = a.x + row * a.x_stride;
@@ -206,8 +206,7 @@ inline int ExactChunks(int64_t cols) {
 // Of every row: its part of the sum of x - mean over columns [begin, end).
 using NormDistances = SumOf<double, NormExactPolicy::kMostRows>;
 template <class T>
-__device__ __forceinline__ NormDistances SumDistances(const NormBackward<T>& a, int64_t begin,
-                                                      int64_t end) {
+OFL_DEVICE NormDistances SumDistances(const NormBackward<T>& a, int64_t begin, int64_t end) {
   constexpr int kRows = NormExactPolicy::kMostRows;
   double mean[kRows];
 #pragma unroll

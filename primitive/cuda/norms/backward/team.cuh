@@ -30,11 +30,11 @@ class TeamSums {
   static constexpr int kBytes = 2 * kPlaces * kMaxWarps * static_cast<int>(sizeof(C));
 
   // `shared`: kBytes of the team's own.
-  __device__ __forceinline__ TeamSums(char* shared, int rank, int warps)
+  OFL_DEVICE TeamSums(char* shared, int rank, int warps)
       : slots_(reinterpret_cast<C*>(shared)), warp_(rank / kWarp), warps_(warps) {}
 
   // Before the team meets; then Total.
-  __device__ __forceinline__ void Post(const C (&values)[kValues]) {
+  OFL_DEVICE void Post(const C (&values)[kValues]) {
     C v[kPlaces] = {};
     for (int i = 0; i < kValues; ++i) v[i] = values[i];
     const int lane = threadIdx.x % kWarp;
@@ -52,7 +52,7 @@ class TeamSums {
     for (int mask = kLanes / 2; mask > 0; mask /= 2) posted_ += ShuffleXor(posted_, mask);
     if (warps_ > 1 && lane % kLanes == 0) slots_[lane / kLanes * kMaxWarps + warp_] = posted_;
   }
-  __device__ __forceinline__ void Total(C (&values)[kValues]) {
+  OFL_DEVICE void Total(C (&values)[kValues]) {
     const int lane = threadIdx.x % kWarp;
     C sum = posted_;
     if (warps_ > 1) {
@@ -116,8 +116,8 @@ class NormTeam {
   using Values = Pack<C, N>;
   static constexpr int kWordBytes = kWarp * kPackBytes;  // of a warp
 
-  __device__ __forceinline__ NormTeam(const NormGrid& grid, char* shared, const T* anchor,
-                                      int64_t rows, int64_t cols)
+  OFL_DEVICE NormTeam(const NormGrid& grid, char* shared, const T* anchor, int64_t rows,
+                      int64_t cols)
       : grid_(grid), shared_(shared) {
     const int teams = blockDim.x / grid.team;
     team_ = threadIdx.x / grid.team;
@@ -139,47 +139,43 @@ class NormTeam {
     if (!kAligned && slice() == 0 && extra < span.extras()) extra_ = span.Column(extra);
   }
 
-  __device__ __forceinline__ int TurnsFrom(int64_t row, int64_t rows) const {
+  OFL_DEVICE int TurnsFrom(int64_t row, int64_t rows) const {
     return row < rows ? static_cast<int>((rows - row + step_ - 1) / step_) : 0;
   }
-  __device__ __forceinline__ int slice() const { return blockIdx.x % grid_.slices; }
+  OFL_DEVICE int slice() const { return blockIdx.x % grid_.slices; }
 
   // Pack k of this thread: whether there is one, and where it starts.
-  __device__ __forceinline__ int Offset(int k) const { return k * grid_.team * N; }
-  __device__ __forceinline__ bool Has(int k) const { return k * grid_.team + rank_ < packs_; }
+  OFL_DEVICE int Offset(int k) const { return k * grid_.team * N; }
+  OFL_DEVICE bool Has(int k) const { return k * grid_.team + rank_ < packs_; }
 
   // Packs of this thread in shared memory, in words that lie a warp's words apart.
   template <class P>
-  __device__ __forceinline__ static P Read(const char* slots, int index) {
+  OFL_DEVICE static P Read(const char* slots, int index) {
     return LoadApart<P>(slots + index * static_cast<int>(sizeof(P)) * kWarp, kWarp);
   }
   template <class P>
-  __device__ __forceinline__ static void Write(char* slots, int index, const P& pack) {
+  OFL_DEVICE static void Write(char* slots, int index, const P& pack) {
     StoreApart(slots + index * static_cast<int>(sizeof(P)) * kWarp, kWarp, pack);
   }
 
   // This thread's part of a weight or bias (LoadWeights), as it is kept in shared memory.
-  __device__ __forceinline__ Values WeightsInMemory(const void* weights, bool is_float, int k,
-                                                    C missing) const {
+  OFL_DEVICE Values WeightsInMemory(const void* weights, bool is_float, int k, C missing) const {
     return LoadWeights<C, N, T>(weights, is_float, column_ + Offset(k), 0, Has(k) ? N : 0, missing);
   }
 
   // The team's part of a stage, which has a row of x and one of dy.
-  __device__ __forceinline__ int TensorBytes() const {
-    return grid_.team * kPacks * kPackBytes + grid_.slack;
-  }
-  __device__ __forceinline__ int StageBytes() const { return 2 * TensorBytes(); }
+  OFL_DEVICE int TensorBytes() const { return grid_.team * kPacks * kPackBytes + grid_.slack; }
+  OFL_DEVICE int StageBytes() const { return 2 * TensorBytes(); }
   // Pack k of a tensor, of which `words` is this thread's first word in a stage. past: bytes of
   // that in front of the pack, 0 where like.
-  __device__ __forceinline__ Pack<T, N> PackOf(const char* words, int k, bool like,
-                                               unsigned past) const {
+  OFL_DEVICE Pack<T, N> PackOf(const char* words, int k, bool like, unsigned past) const {
     const char* const at = words + k * grid_.team * kPackBytes;
     if (kAligned || like) return LoadAlignedPack<N>(reinterpret_cast<const T*>(at));
     return ShiftedPackOnChip<T, N>(at, past);
   }
 
   // Where a team's words begin in its part of a stage, by where one of this thread's packs is.
-  __device__ __forceinline__ int Shift(const T* pack) const {
+  OFL_DEVICE int Shift(const T* pack) const {
     if (grid_.team <= kWarp) return 0;
     const auto low = static_cast<unsigned>(reinterpret_cast<uintptr_t>(pack));
     return static_cast<int>((low - rank_ * kPackBytes) & (kNormLineBytes - kPackBytes));
@@ -189,14 +185,14 @@ class NormTeam {
     const char* from;
     int bytes;
   };
-  __device__ __forceinline__ Span SpanOf(const T* row) const {
+  OFL_DEVICE Span SpanOf(const T* row) const {
     const auto begin = reinterpret_cast<uintptr_t>(row + (column_ - rank_ * N));
     const auto past = static_cast<unsigned>(begin) & (kPackBytes - 1);
     const int words = packs_ + (past > 0 && packs_ > 0 ? 1 : 0);
     return {reinterpret_cast<const char*>(begin - past), words * kPackBytes};
   }
   // Leaves the word in which the tensor ends out of a span, and copies what is of it by itself.
-  __device__ __forceinline__ void CopyEnd(char* words, Span& span, const T* end) const {
+  OFL_DEVICE void CopyEnd(char* words, Span& span, const T* end) const {
     const unsigned past = BytesPastBoundary(end);
     const char* const word = reinterpret_cast<const char*>(end) - past;
     if (past == 0 || span.bytes == 0 || span.from + span.bytes <= word) return;
@@ -208,16 +204,16 @@ class NormTeam {
   }
 
   // Whether one thread of the team copies for all.
-  __device__ __forceinline__ bool IsBulk() const { return HasBulkCopies() && grid_.team > kWarp; }
+  OFL_DEVICE bool IsBulk() const { return HasBulkCopies() && grid_.team > kWarp; }
   // By every thread of a team, a span into its words.
-  __device__ __forceinline__ void CopyTogether(char* words, const Span& span) const {
+  OFL_DEVICE void CopyTogether(char* words, const Span& span) const {
 #pragma unroll 1
     for (int at = rank_ * kPackBytes; at < span.bytes; at += grid_.team * kPackBytes) {
       CopyAsync(words + at, span.from + at, kPackBytes);
     }
   }
 
-  __device__ __forceinline__ void PrefetchTogether(const Span& span) const {
+  OFL_DEVICE void PrefetchTogether(const Span& span) const {
 #pragma unroll 1
     for (int at = rank_ * kNormLineBytes; at < span.bytes; at += grid_.team * kNormLineBytes) {
       PrefetchToL2(span.from + at);
@@ -225,7 +221,7 @@ class NormTeam {
   }
 
   // All threads of the team come here.
-  __device__ __forceinline__ void Meet() const {
+  OFL_DEVICE void Meet() const {
     if (grid_.team > kWarp) {
       NamedBarrier(team_ + 1, grid_.team);
     } else {
@@ -235,7 +231,7 @@ class NormTeam {
   // The sum over the team, in two steps: all threads post, meet, and get the same bits. Sums: at
   // most kReduceSlotBytes.
   template <class Sums>
-  __device__ __forceinline__ Sums Post(const Sums& mine) {
+  OFL_DEVICE Sums Post(const Sums& mine) {
     if (grid_.team < kWarp) {
       Sums sums = mine;
 #pragma unroll
@@ -251,7 +247,7 @@ class NormTeam {
     return sums;
   }
   template <class Sums>
-  __device__ __forceinline__ Sums Total(const Sums& posted) {
+  OFL_DEVICE Sums Total(const Sums& posted) {
     if (grid_.team <= kWarp) return posted;
     const int warps = grid_.team / kWarp, lane = threadIdx.x % kWarp;
     // Words: the compiler would read the struct byte by byte.
@@ -267,12 +263,12 @@ class NormTeam {
     return ReduceLanes<kWarp>(all, Plus{});
   }
   // The two halves alternate: see Block.
-  __device__ __forceinline__ char* SumSlots() const {
+  OFL_DEVICE char* SumSlots() const {
     return shared_ + ClusterExchange::kScratchBytes +
            phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
   }
   // The barrier object of a stage of the team.
-  __device__ __forceinline__ ClusterBarrier Barrier(int stage) const {
+  OFL_DEVICE ClusterBarrier Barrier(int stage) const {
     return ClusterBarrier(
         shared_ + ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes,
         team_ * NormPolicy::kMaxStages + stage);

@@ -27,9 +27,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       kPacks * static_cast<int>(sizeof(Values)) / kPackBytes * Base::kWordBytes;  // of a warp
 
  public:
-  __device__ __forceinline__ NormBackwardTeam(const NormBackward<T>& a,
-                                              const NormBackwardGrid<T, kCentre>& grid,
-                                              char* shared)
+  OFL_DEVICE NormBackwardTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
+                              char* shared)
       : Base(a, grid, shared) {
     const int warps = blockDim.x / kWarp, warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     char* memory = shared + kNormScratchBytes + lane * kPackBytes;
@@ -44,7 +43,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     past_dy_ = BytesPastBoundary(a.dy + out_);
   }
 
-  __device__ __forceinline__ void Run() {
+  OFL_DEVICE void Run() {
     AllowNextKernel();
     const int ahead = more_.stages - kInUse;  // rows on their way or at work
     if (Base::IsBulk()) {
@@ -91,7 +90,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
   }
 
  private:
-  __device__ __forceinline__ void KeepWeights() {
+  OFL_DEVICE void KeepWeights() {
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
       const Values w = Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1));
@@ -112,35 +111,33 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     }
   }
   // Whether the weight is kept as it is in memory, where a stage more fits then.
-  __device__ __forceinline__ bool IsPacked() const {
-    return kPacks == 4 && sizeof(T) == 2 && more_.packed_weight;
-  }
-  __device__ __forceinline__ Values Weight(int k) const {
+  OFL_DEVICE bool IsPacked() const { return kPacks == 4 && sizeof(T) == 2 && more_.packed_weight; }
+  OFL_DEVICE Values Weight(int k) const {
     if constexpr (kHoldWeight) return held_weight_;
     if (IsPacked()) return ConvertPack<C>(Base::template Read<Pack<T, N>>(weights_, k));
     return Base::template Read<Values>(weights_, k);
   }
 
-  __device__ __forceinline__ C ExtraWeight(const void* weights, C missing) const {
+  OFL_DEVICE C ExtraWeight(const void* weights, C missing) const {
     return LoadWeights<C, 1, T>(weights, a_.float_weight, extra_, 0, 1, missing).v[0];
   }
 
-  __device__ __forceinline__ C MeanOf(int64_t row, bool there) const {
+  OFL_DEVICE C MeanOf(int64_t row, bool there) const {
     return kCentre && !kFromOutput && there && a_.mean ? a_.mean[row] : C(0);
   }
-  __device__ __forceinline__ C RstdOf(int64_t row, bool there) const {
+  OFL_DEVICE C RstdOf(int64_t row, bool there) const {
     return there && a_.rstd ? a_.rstd[row] : C(0);
   }
 
   // Makes the compiler compute anew in each row what follows from these. It would keep all that,
   // and spill.
-  __device__ __forceinline__ void Forget() {
+  OFL_DEVICE void Forget() {
     asm volatile("" : "+r"(this->packs_), "+r"(past_x_), "+r"(past_dy_), "+r"(words_));
   }
 
   // Starts copying the row of a turn, where there is one, into a stage. Of a team of several warps,
   // one thread of the first copies x, one of the second dy.
-  __device__ __forceinline__ void Issue(int turn, int turns_ahead, int stage) {
+  OFL_DEVICE void Issue(int turn, int turns_ahead, int stage) {
     const bool bulk = Base::IsBulk(), is_dy = bulk && this->rank_ == kWarp;
     if (turn < this->turns_ && (!bulk || is_dy || this->rank_ == 0)) {
       const int64_t row = row_ + int64_t{turns_ahead} * step_;
@@ -168,15 +165,14 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     }
     if (!bulk) CommitCopies();
   }
-  __device__ __forceinline__ typename Base::Span SpanOf(char* words, const T* row,
-                                                        int64_t index) const {
+  OFL_DEVICE typename Base::Span SpanOf(char* words, const T* row, int64_t index) const {
     auto span = Base::SpanOf(row);
     if (!kAligned && index + 1 == a_.rows) Base::CopyEnd(words, span, row + a_.cols);
     return span;
   }
 
   // This thread's column outside of packs, in a row.
-  __device__ __forceinline__ void LoadExtra(int64_t row, bool there) {
+  OFL_DEVICE void LoadExtra(int64_t row, bool there) {
     if (!there) return;
     next_v_ = a_.x[row * a_.x_stride + extra_];
     next_dy_ = a_.dy[row * a_.cols + extra_];
@@ -186,20 +182,19 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
   struct Words {
     const char *x, *dy;
   };
-  __device__ __forceinline__ Words WordsOf(int stage) const {
+  OFL_DEVICE Words WordsOf(int stage) const {
     const char* const part =
         this->shared_ + words_ + stage * Base::StageBytes() + this->rank_ * kPackBytes;
     return {part + Base::Shift(a_.x + row_ * a_.x_stride + column_),
             part + Base::TensorBytes() + Base::Shift(a_.dy + out_)};
   }
-  __device__ __forceinline__ Pack<T, N> PackOfX(const Words& words, int k) const {
+  OFL_DEVICE Pack<T, N> PackOfX(const Words& words, int k) const {
     return Base::PackOf(words.x, k, more_.like_x, past_x_);
   }
-  __device__ __forceinline__ Pack<T, N> PackOfDy(const Words& words, int k) const {
+  OFL_DEVICE Pack<T, N> PackOfDy(const Words& words, int k) const {
     return Base::PackOf(words.dy, k, more_.like_dy, past_dy_);
   }
-  __device__ __forceinline__ Values ToV(const Pack<T, N>& x, int k, C mean,
-                                        const Values& weight) const {
+  OFL_DEVICE Values ToV(const Pack<T, N>& x, int k, C mean, const Values& weight) const {
     Values v = ConvertPack<C>(x);
     Values bias;
     if (kFromOutput) bias = Base::template Read<Values>(biases_, k);
@@ -208,7 +203,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
   }
 
   // One row.
-  __device__ __forceinline__ void Visit(int turn, int stage, C mean, C rstd) {
+  OFL_DEVICE void Visit(int turn, int stage, C mean, C rstd) {
     const bool active = turn < this->turns_;
     const Words words = WordsOf(stage);
     Values v[kHold ? kPacks : 1], dy[kHold ? kPacks : 1];
@@ -266,9 +261,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     if (!kAligned && extra_ >= 0) ApplyToExtra(gradient, extra_v.v[0], extra_dy.v[0]);
   }
 
-  __device__ __forceinline__ void ApplyTo(const NormGradient<T, kCentre, kFromOutput>& gradient,
-                                          int k, const Values& w, const Values& v,
-                                          const Values& dy) {
+  OFL_DEVICE void ApplyTo(const NormGradient<T, kCentre, kFromOutput>& gradient, int k,
+                          const Values& w, const Values& v, const Values& dy) {
     Values dx;
     for (int i = 0; i < N; ++i) {
       const C x_hat = gradient.XHat(v.v[i]);
@@ -284,8 +278,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     }
     StoreAlignedPack(a_.dx + out_ + Offset(k), ConvertPack<T>(dx));
   }
-  __device__ __forceinline__ void ApplyToExtra(
-      const NormGradient<T, kCentre, kFromOutput>& gradient, C v, C dy) {
+  OFL_DEVICE void ApplyToExtra(const NormGradient<T, kCentre, kFromOutput>& gradient, C v, C dy) {
     const C x_hat = gradient.XHat(v);
     C dx = gradient.Dx(dy * extra_weight_, x_hat);
     extra_dweight_ += dy * x_hat;
@@ -296,7 +289,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     a_.dx[at] = ConvertTo<T>(dx);
   }
 
-  __device__ __forceinline__ Sums KnownSums() const {
+  OFL_DEVICE Sums KnownSums() const {
     Sums all;
     for (int i = threadIdx.x % kWarp; i < more_.chunks; i += kWarp) {
       all = all + more_.sums[row_ * more_.chunks + i];

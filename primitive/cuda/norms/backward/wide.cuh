@@ -36,11 +36,10 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   static constexpr int kKinds = kCentre ? 2 : 1;
 
  public:
-  __device__ __forceinline__ NormWide(const NormBackward<T>& a, const NormWideGrid<T>& grid,
-                                      char* shared)
+  OFL_DEVICE NormWide(const NormBackward<T>& a, const NormWideGrid<T>& grid, char* shared)
       : Base(a, grid, shared) {}
 
-  __device__ __forceinline__ void Run() {
+  OFL_DEVICE void Run() {
     AllowNextKernel();
     const int rank = static_cast<int>(threadIdx.x) - workers_;
     if (grid_.words) Base::OfSlices().Start();
@@ -66,12 +65,12 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   // Pack k of a worker: its place in the slice, and its first column. The first warps have kPacks
   // packs a lane, all of them whole. What is left, with the packs at the ends of the row, goes to
   // light warps, of fewer packs: questions take time, and the slowest warp holds up all others.
-  __device__ __forceinline__ int Place(int k) const {
+  OFL_DEVICE int Place(int k) const {
     const int place = place_ + k * kWarp;
     return light_ && place >= packs_ ? 0 : place;
   }
-  __device__ __forceinline__ int Column(int k) const { return column_ + Place(k) * N; }
-  __device__ __forceinline__ void FindPlaces() {
+  OFL_DEVICE int Column(int k) const { return column_ + Place(k) * N; }
+  OFL_DEVICE void FindPlaces() {
     const int warp = static_cast<int>(threadIdx.x) / kWarp;
     const bool front = column_<0, back = column_ + packs_ * N> Base::Cols();
     const int full = (packs_ - front - back) / (kPacks * kWarp);
@@ -89,22 +88,20 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   // The elements [FirstOf, LastOf) of a pack are the row's.
   static constexpr unsigned kWholeMask = (1u << N) - 1;
   static constexpr int kLightPacks = kPacks / 2;
-  __device__ __forceinline__ int FirstOf(int col) const { return col < 0 ? -col : 0; }
-  __device__ __forceinline__ int LastOf(int col) const {
-    return Base::Cols() - col < N ? Base::Cols() - col : N;
-  }
+  OFL_DEVICE int FirstOf(int col) const { return col < 0 ? -col : 0; }
+  OFL_DEVICE int LastOf(int col) const { return Base::Cols() - col < N ? Base::Cols() - col : N; }
 
   // Where a row is: its turn and stage, and the low bits of the address of its slice.
   struct Row {
     int turn, stage;
     unsigned x, dy;
   };
-  __device__ __forceinline__ unsigned Low(const T* row) const {
+  OFL_DEVICE unsigned Low(const T* row) const {
     return static_cast<unsigned>(reinterpret_cast<uintptr_t>(row)) +
            static_cast<unsigned>(column_) * static_cast<unsigned>(sizeof(T));
   }
 
-  __device__ __forceinline__ void Work() {
+  OFL_DEVICE void Work() {
     Row next{0, 0, 0, 0};
     int parity = 0;
 #pragma unroll 1
@@ -138,7 +135,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
       if (kCentre && a_.dbias) StoreParts(parts + 1, dbias_);
     }
   }
-  __device__ __forceinline__ void Start(const NormWideRows::Some& some) {
+  OFL_DEVICE void Start(const NormWideRows::Some& some) {
     Base::Slice(some.row);
     FindPlaces();
     if constexpr (kOwn) static_cast<Own*>(this)->FindOwn();
@@ -151,9 +148,9 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   }
 
   // Makes the compiler work out anew in each row what follows from these. It would keep all that.
-  __device__ __forceinline__ void Forget() { asm volatile("" : "+r"(packs_), "+r"(column_)); }
+  OFL_DEVICE void Forget() { asm volatile("" : "+r"(packs_), "+r"(column_)); }
 
-  __device__ __forceinline__ void KeepWeights(int k) const {
+  OFL_DEVICE void KeepWeights(int k) const {
     const int col = Column(k), first = FirstOf(col), last = mask_[k] != 0 ? LastOf(col) : 0;
     Write(weights_, k, LoadWeights<C, N, T>(a_.weight, a_.float_weight, col, first, last, C(1)));
     if (kFromOutput) {
@@ -162,21 +159,21 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   }
   // A pack of weights, in words that lie a warp's words apart. Only its worker touches it.
   static constexpr int kWords = sizeof(Values) / kPackBytes;
-  __device__ __forceinline__ int WordOf(int k) const {
+  OFL_DEVICE int WordOf(int k) const {
     const int thread = static_cast<int>(threadIdx.x);
     return (thread / kWarp * kPacks + k) * kWords * kWarp + thread % kWarp;
   }
-  __device__ __forceinline__ void Write(char* memory, int k, const Values& pack) const {
+  OFL_DEVICE void Write(char* memory, int k, const Values& pack) const {
     StoreApart(reinterpret_cast<uint4*>(memory) + WordOf(k), kWarp, pack);
   }
-  __device__ __forceinline__ Values Read(const char* memory, int k) const {
+  OFL_DEVICE Values Read(const char* memory, int k) const {
     return LoadApart<Values>(reinterpret_cast<const uint4*>(memory) + WordOf(k), kWarp);
   }
 
   // Calls use(k, shifted, masked) for the warp's packs, with constants that say whether rows of x
   // or dy lie otherwise than those of dx, and whether packs may be missing or not whole.
   template <class Use>
-  __device__ __forceinline__ void EachPack(const Row& row, const Use& use) const {
+  OFL_DEVICE void EachPack(const Row& row, const Use& use) const {
     using Yes = std::true_type;
     using No = std::false_type;
     const bool shifted = ((row.x | row.dy) & (kPackBytes - 1)) != 0;
@@ -196,8 +193,8 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   }
   // v and dy (norms/math.cuh) of pack k; 0 where there is nothing of the row.
   template <bool kShifted, bool kMasked>
-  __device__ __forceinline__ void Read(const Row& row, int k, C mean, const Values& w, Values& v,
-                                       Values& dy) const {
+  OFL_DEVICE void Read(const Row& row, int k, C mean, const Values& w, Values& v,
+                       Values& dy) const {
     int place = place_ + k * kWarp;
     if (kMasked && place >= packs_) place = 0;
     const char* const part = this->ring_ + row.stage * 2 * grid_.tensor_bytes + place * kPackBytes;
@@ -215,14 +212,14 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     }
   }
   template <bool kShifted>
-  __device__ __forceinline__ Pack<T, N> OnChip(const char* part, unsigned low) const {
+  OFL_DEVICE Pack<T, N> OnChip(const char* part, unsigned low) const {
     const char* const at = part + (low & NormWidePolicy::kLineMask);
     if (!kShifted) return LoadApart<Pack<T, N>>(at, 1);
     return ShiftedPackOnChip<T, N>(at, low & (kPackBytes - 1));
   }
 
   // What the worker's columns give to a row's sums.
-  __device__ __forceinline__ void AddUp(const Row& row, int parity) const {
+  OFL_DEVICE void AddUp(const Row& row, int parity) const {
     ClusterBarrier(scratch_.full, row.stage).AwaitBlock(parity);
     const C mean = scratch_.mean[row.stage];
     Sums sums;
@@ -248,7 +245,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     __syncwarp();
     if (lane == 0) ClusterBarrier(scratch_.posted, place).Arrive();
   }
-  __device__ __forceinline__ void Apply(const Row& row, T* out) {
+  OFL_DEVICE void Apply(const Row& row, T* out) {
     const int place = Scratch::Place(row.turn);
     const C mean = scratch_.mean[row.stage];
     ClusterBarrier(scratch_.known, place).AwaitBlock(Scratch::Parity(row.turn));
@@ -280,8 +277,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
   // An element's dx, and what it adds to its column's dweight. Which of EachPack's codes serves a
   // column depends on where rows begin, and the compiler may fuse a product and a sum in one of
   // them only: here it is told which.
-  __device__ __forceinline__ static C RoundedAlike(const Factors& factors, C w, C v, C dy,
-                                                   C& dweight) {
+  OFL_DEVICE static C RoundedAlike(const Factors& factors, C w, C v, C dy, C& dweight) {
     const C scaled = __fmul_rn(dy, factors.rstd);
     dweight = __fmaf_rn(scaled, v, dweight);
     if (kRecentre<T, kCentre>) dweight = __fmaf_rn(dy, factors.offset, dweight);
@@ -290,7 +286,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     return __fmaf_rn(scaled, w, by_row);
   }
   template <bool kMasked>
-  __device__ __forceinline__ void AddDsum(Values& dx, int64_t slice, int k) const {
+  OFL_DEVICE void AddDsum(Values& dx, int64_t slice, int k) const {
     const T* const dsum = a_.dsum + slice + Place(k) * N;
     const bool whole = !kMasked || mask_[k] == kWholeMask;
     const int col = Column(k), last = mask_[k] != 0 ? LastOf(col) : 0;
@@ -299,7 +295,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
                             : LoadPart<C, N>(dsum, FirstOf(col), last, C(0));
     dx += more;
   }
-  __device__ __forceinline__ void Store(T* slice, const StowedPack<T, N> (&packed)[kPacks]) const {
+  OFL_DEVICE void Store(T* slice, const StowedPack<T, N> (&packed)[kPacks]) const {
     if (!light_) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
@@ -321,7 +317,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     }
   }
 
-  __device__ __forceinline__ void StoreParts(int64_t part, const Values (&sums)[kPacks]) const {
+  OFL_DEVICE void StoreParts(int64_t part, const Values (&sums)[kPacks]) const {
     C* const parts = grid_.parts + part * PartPitch<C>(a_.cols);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {

@@ -35,10 +35,10 @@ class NormWideRows {
     int64_t row;
     int step, count, part;
     int kind;  // row % period
-    __device__ __forceinline__ bool There() const { return count >= 0; }
+    OFL_DEVICE bool There() const { return count >= 0; }
   };
 
-  __device__ __forceinline__ NormWideRows(int64_t rows, int unit, int units, int period)
+  OFL_DEVICE NormWideRows(int64_t rows, int unit, int units, int period)
       : rows_(static_cast<int>(rows)),
         begin_(static_cast<int>(rows * unit / units)),
         end_(static_cast<int>(rows * (unit + 1) / units)),
@@ -46,7 +46,7 @@ class NormWideRows {
         units_(units),
         period_(period) {}
 
-  __device__ __forceinline__ Some First() const {
+  OFL_DEVICE Some First() const {
     if (period_ == 1) {
       return {unit_, units_, (rows_ - unit_ + units_ - 1) / units_, unit_, 0};
     }
@@ -54,7 +54,7 @@ class NormWideRows {
     while (kind + 1 < period_ && Before(kind + 1) <= begin_) ++kind;
     return Of(kind);
   }
-  __device__ __forceinline__ void Next(Some& some) const {
+  OFL_DEVICE void Next(Some& some) const {
     // The parts of all units follow one another: where the next unit begins with other rows, this
     // one has a part for these, too, if an empty one.
     if (some.kind + 1 < period_ && Before(some.kind + 1) <= end_) {
@@ -66,11 +66,11 @@ class NormWideRows {
 
  private:
   // Rows of the kinds before.
-  __device__ __forceinline__ int Before(int kind) const {
+  OFL_DEVICE int Before(int kind) const {
     const int each = rows_ / period_, more = rows_ % period_;
     return kind * each + (kind < more ? kind : more);
   }
-  __device__ __forceinline__ Some Of(int kind) const {
+  OFL_DEVICE Some Of(int kind) const {
     const int first = Before(kind), last = Before(kind + 1);
     const int from = begin_ > first ? begin_ : first, to = end_ < last ? end_ : last;
     return {kind + int64_t{period_} * (from - first), period_, to > from ? to - from : 0,
@@ -100,8 +100,8 @@ struct alignas(128) NormWideScratch {
   uint64_t posted[kTurns], sent[kTurns], known[kTurns];
 
   // A turn's place, and the parity of its barriers.
-  __device__ __forceinline__ static int Place(int turn) { return turn & (kTurns - 1); }
-  __device__ __forceinline__ static int Parity(int turn) { return turn / kTurns & 1; }
+  OFL_DEVICE static int Place(int turn) { return turn & (kTurns - 1); }
+  OFL_DEVICE static int Parity(int turn) { return turn / kTurns & 1; }
 };
 
 // A number of each row (mean, rstd), which a warp asks for long before it is used: alone it would
@@ -110,16 +110,16 @@ template <class C>
 class NormRowNumbers {
  public:
   // from: null gives zeros.
-  __device__ __forceinline__ NormRowNumbers(const C* from, const NormWideRows::Some& some)
+  OFL_DEVICE NormRowNumbers(const C* from, const NormWideRows::Some& some)
       : from_(from), some_(some), next_(Load(0)) {}
   // By all lanes, for i = 0, 1 and so on.
-  __device__ __forceinline__ C At(int i) {
+  OFL_DEVICE C At(int i) {
     if (i % kWarp == 0) now_ = next_, next_ = Load(i + kWarp);
     return __shfl_sync(0xffffffffu, now_, i % kWarp);
   }
 
  private:
-  __device__ __forceinline__ C Load(int i) const {
+  OFL_DEVICE C Load(int i) const {
     i += static_cast<int>(threadIdx.x) % kWarp;
     return from_ && i < some_.count ? from_[some_.row + int64_t{i} * some_.step] : C(0);
   }
@@ -140,8 +140,7 @@ class NormWideBlock {
   using Values = Pack<C, N>;
   using Exchange = NormSliceExchange<Sums, kNormSumCount<T, kCentre>>;
 
-  __device__ __forceinline__ NormWideBlock(const NormBackward<T>& a, const NormWideGrid<T>& grid,
-                                           char* shared)
+  OFL_DEVICE NormWideBlock(const NormBackward<T>& a, const NormWideGrid<T>& grid, char* shared)
       : a_(a),
         grid_(grid),
         scratch_(*reinterpret_cast<Scratch*>(shared)),
@@ -152,7 +151,7 @@ class NormWideBlock {
         biases_(weights_ + workers_ * kPacks * static_cast<int>(sizeof(Values))),
         ring_(kFromOutput || kOwn ? biases_ + (biases_ - weights_) : biases_) {}
 
-  __device__ __forceinline__ void StartBarriers() const {
+  OFL_DEVICE void StartBarriers() const {
     const int warps = workers_ / kWarp;
 #pragma unroll 1
     for (int s = 0; s < grid_.stages; ++s) {
@@ -171,17 +170,17 @@ class NormWideBlock {
   // The columns of this block's slice in rows that start like `row`. Packs are the words of 16
   // bytes of a row of dx, or dy where there is none; the first and the last may reach over its
   // ends.
-  __device__ __forceinline__ void Slice(int64_t row) {
+  OFL_DEVICE void Slice(int64_t row) {
     const auto lead = BytesPastBoundary(a_.anchor() + row * a_.cols) / sizeof(T);
     const int slice = static_cast<int>(blockIdx.x) % grid_.slices;
     column_ = slice * grid_.packs * N - static_cast<int>(lead);
     const int left = (Cols() - column_ + N - 1) / N;
     packs_ = left < 0 ? 0 : left < grid_.packs ? left : grid_.packs;
   }
-  __device__ __forceinline__ int Cols() const { return static_cast<int>(a_.cols); }
+  OFL_DEVICE int Cols() const { return static_cast<int>(a_.cols); }
 
   // By the warp that copies.
-  __device__ __forceinline__ void CopyRows() {
+  OFL_DEVICE void CopyRows() {
     int stage = 0, parity = 1;  // in a new barrier, the turn before the first has passed
 #pragma unroll 1
     for (auto some = rows_.First(); some.There(); rows_.Next(some)) {
@@ -202,7 +201,7 @@ class NormWideBlock {
   }
 
   // By the warp that sums. What goes through memory is taken a turn later, when it has come.
-  __device__ __forceinline__ void SumRows() const {
+  OFL_DEVICE void SumRows() const {
     const Exchange exchange = OfSlices();
     const bool late = grid_.words != nullptr;
     int turn = 0;
@@ -227,8 +226,8 @@ class NormWideBlock {
     }
   }
   // Whether a row's slices are a cluster's blocks.
-  __device__ __forceinline__ bool Clustered() const { return grid_.slices > 1 && !grid_.words; }
-  __device__ __forceinline__ Exchange OfSlices() const {
+  OFL_DEVICE bool Clustered() const { return grid_.slices > 1 && !grid_.words; }
+  OFL_DEVICE Exchange OfSlices() const {
     const int block = static_cast<int>(blockIdx.x);
     return Exchange(grid_.words, block / grid_.slices, block % grid_.slices, grid_.slices);
   }
@@ -242,7 +241,7 @@ class NormWideBlock {
   int packs_, column_;  // of the slice, and where its first pack starts
 
  private:
-  __device__ __forceinline__ void CopyRow(int64_t row, int stage) const {
+  OFL_DEVICE void CopyRow(int64_t row, int stage) const {
     char* const to = ring_ + stage * 2 * grid_.tensor_bytes;
     const bool last = row + 1 == a_.rows;
     const Span x = SpanOf(a_.x + row * a_.x_stride, to, last);
@@ -264,7 +263,7 @@ class NormWideBlock {
   // The words of 16 bytes in which a row has elements of this slice, and where they go: words lie
   // in shared memory as in memory between lines of 128 bytes, which bulk copies like. The word in
   // which a tensor ends (`last`) may not be touched: what is of it is copied here.
-  __device__ __forceinline__ Span SpanOf(const T* row, char* part, bool last) const {
+  OFL_DEVICE Span SpanOf(const T* row, char* part, bool last) const {
     constexpr uintptr_t kWord = kPackBytes - 1;
     const uintptr_t begin = reinterpret_cast<uintptr_t>(row), end = begin + a_.cols * sizeof(T);
     const uintptr_t at = begin + int64_t{column_} * static_cast<int>(sizeof(T));
@@ -289,7 +288,7 @@ class NormWideBlock {
     return span;
   }
 
-  __device__ __forceinline__ Sums SumOfWorkers(int turn) const {
+  OFL_DEVICE Sums SumOfWorkers(int turn) const {
     const int place = Scratch::Place(turn), lane = static_cast<int>(threadIdx.x) % kWarp,
               posts = workers_ / kWarp * NormWidePolicy::kPosts;
     ClusterBarrier(scratch_.posted, place).AwaitBlock(Scratch::Parity(turn));
@@ -300,7 +299,7 @@ class NormWideBlock {
     }
     return ReduceLanes<kWarp>(sums, Plus{});
   }
-  __device__ __forceinline__ void Publish(int turn, const Sums& sums, C rstd) const {
+  OFL_DEVICE void Publish(int turn, const Sums& sums, C rstd) const {
     __syncwarp();  // once this is known, what all lanes have read may be written again
     if (threadIdx.x % kWarp != 0) return;
     const int place = Scratch::Place(turn);
@@ -312,7 +311,7 @@ class NormWideBlock {
 
   // A place is written again four turns later: by then, all blocks have read it, because they sent
   // their sums of the turns in between after that.
-  __device__ __forceinline__ Sums SumOfSlices(const Sums& mine, int turn) const {
+  OFL_DEVICE Sums SumOfSlices(const Sums& mine, int turn) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp, place = Scratch::Place(turn);
     const ClusterBarrier sent(scratch_.sent, place);
     if (lane == 0) sent.Expect(grid_.slices * static_cast<int>(sizeof(Sums)));

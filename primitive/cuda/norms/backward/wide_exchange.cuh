@@ -27,15 +27,15 @@ class NormSliceExchange {
     return units * slices * kTurns * kSums;
   }
 
-  __device__ __forceinline__ NormSliceExchange(uint64_t* words, int unit, int slice, int slices)
+  OFL_DEVICE NormSliceExchange(uint64_t* words, int unit, int slice, int slices)
       : words_(words + int64_t{unit} * slices * kTurns * kSums), slice_(slice), slices_(slices) {}
 
-  __device__ __forceinline__ void Start() const {
+  OFL_DEVICE void Start() const {
     for (int i = threadIdx.x; i < kTurns * kSums; i += blockDim.x) words_[i * slices_ + slice_] = 0;
     cooperative_groups::this_grid().sync();
   }
 
-  __device__ __forceinline__ void Send(int turn, const Sums& sums) const {
+  OFL_DEVICE void Send(int turn, const Sums& sums) const {
     if (threadIdx.x % kWarp != 0) return;
     uint64_t* const to = Of(turn) + slice_;
     for (int k = 0; k < kSums; ++k) {
@@ -49,7 +49,7 @@ class NormSliceExchange {
   }
 
   // The sum over the slices: the same bits in all.
-  __device__ __forceinline__ Sums Take(int turn) const {
+  OFL_DEVICE Sums Take(int turn) const {
     constexpr int kAtOnce = 5;
     const uint64_t* const from = Of(turn);
     float totals[kSums] = {};
@@ -89,10 +89,8 @@ class NormSliceExchange {
   }
 
  private:
-  __device__ __forceinline__ uint64_t* Of(int turn) const {
-    return words_ + turn % kTurns * kSums * slices_;
-  }
-  __device__ __forceinline__ static uint64_t Load(const uint64_t* word) {
+  OFL_DEVICE uint64_t* Of(int turn) const { return words_ + turn % kTurns * kSums * slices_; }
+  OFL_DEVICE static uint64_t Load(const uint64_t* word) {
     uint64_t v;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(word) : "memory");
     return v;
