@@ -56,10 +56,10 @@ StatusOr<Tensor> Cast(const Tensor& x, DType dtype) {
   return x.dtype() == dtype || !x.defined() ? StatusOr<Tensor>(x) : CallCast(x, dtype);
 }
 
-StatusOr<Tensor> Clone(const Tensor& x) { return CallCast(x, x.dtype()); }
+StatusOr<Tensor> Clone(const Tensor& x) { return CastAsItLies(x, x.dtype()); }
 
 StatusOr<Tensor> Contiguous(const Tensor& x) {
-  return x.is_contiguous() ? StatusOr<Tensor>(x) : Clone(x);
+  return x.is_contiguous() ? StatusOr<Tensor>(x) : CallCast(x, x.dtype());
 }
 
 StatusOr<Tensor> Detach(const Tensor& x) { return x.Detach(); }

@@ -53,30 +53,25 @@ bool IsLinear(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& b
          x.shape()[0] == b.shape()[1] && beta.to<double>() == 1 && alpha.to<double>() == 1;
 }
 
-// Whether the product of a and b, which is added to, is wanted in float32; what autocast lowers is
-// not widened.
-bool IsWidened(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a.dtype() == b.dtype() && MultipliesInFloat32(a) &&
-         !CurrentAutocast(a.device().type).enabled;
+// Whether the product of a and b, which is added to, is wanted in float32 and may be: what autocast
+// lowers is not widened, and what does not fit is for Mm or Bmm to name.
+bool IsWidened(const Tensor& a, const Tensor& b, int dims) {
+  if (!a.defined() || !b.defined() || a.dtype() != b.dtype() || !GivesWideProducts(a)) return false;
+  if (CurrentAutocast(a.device().type).enabled || a.ndim() != dims || b.ndim() != dims)
+    return false;
+  return a.shape()[dims - 1] == b.shape()[dims - 2] && (dims == 2 || a.shape()[0] == b.shape()[0]);
 }
 
 // beta x + alpha a b. Of 16 bits the sum is one in float32; so is the product, where IsWidened.
 StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor& a,
-                             const Tensor& b,
-                             StatusOr<Tensor> (*multiply)(const Tensor&, const Tensor&),
-                             Scalar beta, Scalar alpha) {
+                             const Tensor& b, int dims, Scalar beta, Scalar alpha) {
   if (input.defined() && a.defined() && b.defined() && IsLinear(input, a, b, beta, alpha)) {
     OFL_ASSIGN_OR_RETURN(const Tensor weight, Transpose(b, 0, 1));
     StatusOr<Tensor> y = Linear(a, weight, input);
     return y.ok() ? y : Renamed(name, y.status());
   }
-  const bool widened = IsWidened(a, b);
-  Tensor left = a, right = b;
-  if (widened) {
-    OFL_ASSIGN_OR_RETURN(left, Cast(a, ComputeType(a.dtype())));
-    OFL_ASSIGN_OR_RETURN(right, Cast(b, ComputeType(b.dtype())));
-  }
-  const StatusOr<Tensor> product = multiply(left, right);
+  const bool widened = IsWidened(a, b, dims);
+  const StatusOr<Tensor> product = widened ? WideMatmul(a, b) : dims == 2 ? Mm(a, b) : Bmm(a, b);
   if (!product.ok()) return Renamed(name, product.status());
   if (!input.defined()) return NotDefined(name, "input");
   OFL_ASSIGN_OR_RETURN(const Tensor x, AutocastLowered(input));
@@ -124,11 +119,11 @@ StatusOr<Tensor> Mv(const Tensor& a, const Tensor& vec) {
 
 StatusOr<Tensor> Addmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta,
                        Scalar alpha) {
-  return PlusProduct("addmm", x, a, b, Mm, beta, alpha);
+  return PlusProduct("addmm", x, a, b, 2, beta, alpha);
 }
 StatusOr<Tensor> Baddbmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta,
                          Scalar alpha) {
-  return PlusProduct("baddbmm", x, a, b, Bmm, beta, alpha);
+  return PlusProduct("baddbmm", x, a, b, 3, beta, alpha);
 }
 
 StatusOr<Tensor> Outer(const Tensor& a, const Tensor& b) {

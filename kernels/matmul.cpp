@@ -97,6 +97,11 @@ class MatmulKernel : public BoundKernel {
     shape.batch_stride_a = a.layout.batch_stride;
     shape.batch_stride_b = b.layout.batch_stride;
     shape.accumulate = o.accumulate;
+    shape.wide = out.dtype() != o.a.dtype();
+    if (shape.wide && !matmul_->GivesWide()) {
+      return Error(ErrorKind::kNotImplemented, "matmul(): this device gives no products of ",
+                   Name(o.a.dtype()), " in ", Name(out.dtype()));
+    }
     shape.add_bias = o.bias.defined() && matmul_->AddsBias() && shape.k > 0 && !o.accumulate;
 
     const size_t own = Aligned(matmul_->WorkspaceBytes(c.stream(), shape));

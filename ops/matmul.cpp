@@ -4,6 +4,7 @@
 // linear, the product of rows with a transposed matrix, plus a bias.
 #include "functional/matmul.h"
 
+#include "functional/copy.h"
 #include "functional/reduce.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -34,7 +35,7 @@ Status InferMatmul(InferContext& c) {
   }
   Shape out = a;
   out[n - 1] = b[n - 1];
-  c.SetOutput(0, out, c.dtype(0));
+  c.SetOutput(0, out, c.attr<bool>(0) ? ComputeType(c.dtype(0)) : c.dtype(0));
   return OkStatus();
 }
 
@@ -56,7 +57,10 @@ Cost MatmulCost(const InferContext& c, absl::Span<const TensorSpec> out) {
 
 void DefineMatmul(OpDef& op) {
   op.Input("a").Input("b").Output("out");
-  op.doc = "Matrix product of two matrices or of two batches of matrices.";
+  op.Attr("wide", AttrType::kBool, false);
+  op.doc =
+      "Matrix product of two matrices or of two batches of matrices; wide: of 16-bit floats in "
+      "float32, where the device gives that.";
   op.infer = InferMatmul;
   op.sbp = MatmulSignatures;
   op.sbp_text = "a by rows; b by columns; both by batch; both by the inner dim for partial sums";
@@ -66,13 +70,15 @@ void DefineMatmul(OpDef& op) {
     return SavePlan{.inputs = (needs & Bit(0) ? Bit(1) : 0) | (needs & Bit(1) ? Bit(0) : 0)};
   };
   op.backward = [](GradContext& c) -> Status {  // da = g b^T, db = a^T g
+    const Tensor& given = c.needs(0) ? c.input(1) : c.input(0);
+    OFL_ASSIGN_OR_RETURN(const Tensor g, functional::Cast(c.grad(0), given.dtype()));
     if (c.needs(0)) {
       OFL_ASSIGN_OR_RETURN(Tensor bt, functional::Transpose(c.input(1), -1, -2));
-      OFL_RETURN_IF_ERROR(c.Set(0, functional::Matmul(c.grad(0), bt)));
+      OFL_RETURN_IF_ERROR(c.Set(0, functional::Matmul(g, bt)));
     }
     if (!c.needs(1)) return OkStatus();
     OFL_ASSIGN_OR_RETURN(Tensor at, functional::Transpose(c.input(0), -1, -2));
-    return c.Set(1, functional::Matmul(at, c.grad(0)));
+    return c.Set(1, functional::Matmul(at, g));
   };
 }
 

@@ -101,8 +101,8 @@ class Pieces {
   int64_t ranges_;
 };
 
-const void* Element(const void* p, int64_t i) {
-  return static_cast<const char*>(p) + i * int64_t{sizeof(uint16_t)};
+const void* Element(const void* p, int64_t i, size_t item = sizeof(uint16_t)) {
+  return static_cast<const char*>(p) + i * static_cast<int64_t>(item);
 }
 
 }  // namespace
@@ -132,7 +132,7 @@ Status MultiplyBfloat16(const MatmulShape& s, const void* a, const void* b, cons
       const Piece p = pieces[i];
       const Status status =
           products[i]->Run(Element(a, p.a), Element(b, p.b), bias ? Element(bias, p.bias) : nullptr,
-                           const_cast<void*>(Element(c, p.c)));
+                           const_cast<void*>(Element(c, p.c, s.wide ? sizeof(float) : 2)));
       if (!status.ok() && !failed.exchange(true)) error = status;
     }
   });

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "oneflow_lite/core/elementwise_order.h"
 #include "primitive/cpu/binary_loop.h"
 #include "primitive/cpu/chunked_pass.h"
 #include "primitive/cpu/simd_targets.h"
@@ -169,7 +170,9 @@ class CpuBinary final : public Binary {
             .out = truth ? DType::kBool : spec.dtype};
   }
 
-  void LaunchDense(const Elementwise<3>& g, const Operand& a, const Operand& b, void* out) const {
+  void LaunchDense(const Elementwise<3>& given, const Operand& a, const Operand& b,
+                   void* out) const {
+    const Elementwise<3> g = OrderedBy(given, 2);
     const DenseOperand u = DenseNumber(dtype_, a.number), v = DenseNumber(dtype_, b.number);
     if (LiesInRows(g, a, b)) return LaunchRows(g, {a.data, u.number}, {b.data, v.number}, out);
     dense_pass_.Run(g, {{{a.data}, {b.data}}}, out, [&](int64_t n, const auto& in, void* y) {

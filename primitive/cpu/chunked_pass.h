@@ -64,9 +64,10 @@ class ChunkedPass {
   // inputs, out. `out` may be an operand of the same geometry and element size.
   template <class Loop>
   void Run(const Elementwise<N + 1>& g, const Operands& in, void* out, const Loop& loop) const {
-    bool direct = g.contiguous && !converts_;
+    bool direct = !converts_;
     for (const ChunkedOperand& operand : in) direct = direct && operand.data;
-    if (!direct) return RunChunks(OrderedBy(g, N), in, out, loop);
+    const Elementwise<N + 1> ordered = OrderedBy(g, N);
+    if (!direct || !ordered.contiguous) return RunChunks(ordered, in, out, loop);
     ParallelFor(g.numel, kElementwiseGrain, [&](int64_t begin, int64_t end) {
       Chunks here;
       for (int i = 0; i < N; ++i) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "oneflow_lite/core/elementwise_order.h"
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/convert.h"
 #include "primitive/cpu/rearrange.h"
@@ -28,8 +29,9 @@ class CpuCopy final : public Copy {
         repeat_(FindRepeat(SizeOf(spec.from))),
         every_second_(FindEverySecond(SizeOf(spec.from))) {}
 
-  Status Launch(Stream&, const Elementwise<2>& g, const void* src, void* dst) const override {
-    if (g.numel == 0) return OkStatus();
+  Status Launch(Stream&, const Elementwise<2>& given, const void* src, void* dst) const override {
+    if (given.numel == 0) return OkStatus();
+    const Elementwise<2> g = OrderedBy(given, 1);
     const char* from = static_cast<const char*>(src);
     char* to = static_cast<char*>(dst);
     if (g.contiguous) {
@@ -51,19 +53,19 @@ class CpuCopy final : public Copy {
     }
     return OkStatus();
   }
-  // Parts of the same rows of dst are copied row by row, so that dst is written in its order.
+  // Parts of the same rows of dst are copied row by row, of short ones a few rows at a time, so
+  // that dst is written in its order.
   Status LaunchAll(Stream& stream, absl::Span<const Part> parts) const override {
     if (!HaveRowsInCommon(parts)) return Copy::LaunchAll(stream, parts);
     int64_t cols = 0;
     for (const Part& p : parts) cols += p.g.dims[1];
     ParallelFor(parts[0].g.dims[0], std::max<int64_t>(1, kElementwiseGrain / cols),
                 [&](int64_t begin, int64_t end) {
-                  for (int64_t r = begin; r < end; ++r) {
-                    for (const Part& p : parts) {
-                      CopyRow(p.g.dims[1] * to_item_,
-                              static_cast<const char*>(p.src) + r * p.g.strides[0][0] * to_item_,
-                              static_cast<char*>(p.dst) + r * p.g.strides[1][0] * to_item_);
-                    }
+                  constexpr int64_t kAtOnce = 4096;  // bytes of dst
+                  const int64_t most = std::max<int64_t>(1, kAtOnce / (cols * to_item_));
+                  for (int64_t r = begin, n; r < end; r += n) {
+                    n = std::min(most, end - r);
+                    for (const Part& p : parts) CopyPart(p, r, n);
                   }
                 });
     return OkStatus();
@@ -76,13 +78,18 @@ class CpuCopy final : public Copy {
     return std::all_of(parts.begin(), parts.end(), [&](const Part& p) {
       return p.g.ndim == 2 && p.g.dims[0] == first.dims[0] &&
              p.g.strides[1][0] == first.strides[1][0] && p.g.strides[0][1] == 1 &&
-             p.g.strides[1][1] == 1 && p.g.dims[1] * to_item_ >= kBlock;
+             p.g.strides[1][1] == 1;
     });
   }
-  static void CopyRow(int64_t bytes, const char* x, char* y) {
+  // Its rows [r, r + n).
+  void CopyPart(const Part& p, int64_t r, int64_t n) const {
     constexpr int64_t kLong = 256;  // for which memcpy is worth its call
-    if (bytes < kLong) return CopyBlocks(bytes, x, y);
-    CopyBytes(bytes, x, y);
+    const int64_t bytes = p.g.dims[1] * to_item_, x_stride = p.g.strides[0][0] * to_item_;
+    const int64_t y_stride = p.g.strides[1][0] * to_item_;
+    const char* x = static_cast<const char*>(p.src) + r * x_stride;
+    char* y = static_cast<char*>(p.dst) + r * y_stride;
+    if (bytes < kLong) return CopyRows(n, bytes, x, x_stride, y, y_stride);
+    for (int64_t i = 0; i < n; ++i, x += x_stride, y += y_stride) CopyBytes(bytes, x, y);
   }
 
   // Whether a run takes less than the way to the next one.
@@ -111,15 +118,6 @@ class CpuCopy final : public Copy {
         i += n;
       }
     });
-  }
-
-  static constexpr int64_t kBlock = 16;  // bytes that one move takes
-  // The last block begins within the one before, if it has to.
-  static void CopyBlocks(int64_t bytes, const char* x, char* y) {
-    for (int64_t i = 0; i + kBlock <= bytes; i += kBlock) {
-      std::memcpy(y + i, x + i, kBlock);
-    }
-    std::memcpy(y + bytes - kBlock, x + bytes - kBlock, kBlock);
   }
 
   void LaunchRuns(const Elementwise<2>& g, int64_t begin, int64_t end, const char* src,

@@ -22,17 +22,18 @@ const dnnl::engine& Cpu() {
   return *cpu;
 }
 
-memory::desc Describe(memory::dims dims, memory::dims strides) {
-  return {dims, memory::data_type::bf16, strides};
+constexpr auto kBfloat16 = memory::data_type::bf16;
+memory::desc Describe(memory::dims dims, memory::dims strides, memory::data_type type = kBfloat16) {
+  return {dims, type, strides};
 }
 
 // Matrices of rows x cols, of which one serves for all where its stride is 0.
 memory::desc Operand(int64_t batch, int64_t stride, int64_t rows, int64_t cols, bool transposed,
-                     int64_t leading) {
+                     int64_t leading, memory::data_type type = kBfloat16) {
   const int64_t down = transposed ? 1 : leading, across = transposed ? leading : 1;
-  if (batch == 1) return Describe({rows, cols}, {down, across});
-  if (stride == 0) return Describe({1, rows, cols}, {rows * cols, down, across});
-  return Describe({batch, rows, cols}, {stride, down, across});
+  if (batch == 1) return Describe({rows, cols}, {down, across}, type);
+  if (stride == 0) return Describe({1, rows, cols}, {rows * cols, down, across}, type);
+  return Describe({batch, rows, cols}, {stride, down, across}, type);
 }
 
 struct Operands {
@@ -41,7 +42,8 @@ struct Operands {
   explicit Operands(const MatmulShape& s)
       : a(Operand(s.batch, s.batch_stride_a, s.m, s.k, s.transpose_a, s.lda)),
         b(Operand(s.batch, s.batch_stride_b, s.k, s.n, s.transpose_b, s.ldb)),
-        c(Operand(s.batch, s.m * s.c_stride(), s.m, s.n, false, s.c_stride())) {
+        c(Operand(s.batch, s.m * s.c_stride(), s.m, s.n, false, s.c_stride(),
+                  s.wide ? memory::data_type::f32 : kBfloat16)) {
     if (!s.add_bias) return;
     bias = s.batch == 1 ? Describe({1, s.n}, {s.n, 1}) : Describe({1, 1, s.n}, {s.n, s.n, 1});
   }
@@ -159,7 +161,7 @@ class Kept {
 
   static uint64_t HashOf(const MatmulShape& s) {
     uint64_t hash = (s.transpose_a ? 1 : 0) + (s.transpose_b ? 2 : 0) + (s.add_bias ? 4 : 0) +
-                    (s.accumulate ? 8 : 0);
+                    (s.accumulate ? 8 : 0) + (s.wide ? 16 : 0);
     for (const int64_t part :
          {s.batch, s.m, s.n, s.k, s.lda, s.ldb, s.ldc, s.batch_stride_a, s.batch_stride_b}) {
       hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u;
