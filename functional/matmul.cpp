@@ -13,6 +13,8 @@
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -20,9 +22,10 @@ namespace {
 
 constexpr int64_t kProductsAtOnce = 1 << 22;
 
-StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b) {
-  static const OpExpr& op = OpBuilder("matmul").Input("a").Input("b").Output("out").Get();
-  return Call(op, {a, b});
+StatusOr<Tensor> CallMatmul(const Tensor& a, const Tensor& b, bool wide = false) {
+  static const OpExpr& op =
+      OpBuilder("matmul").Input("a").Input("b").Output("out").Attr("wide").Get();
+  return Call(op, {a, b}, {wide});
 }
 
 // A bound of the elements' magnitude: of the narrow dtypes theirs, else that of those there are,
@@ -111,6 +114,20 @@ StatusOr<Tensor> BatchedMatmul(const Tensor& a, const Tensor& b) {
   return Reshape(z, batch);
 }
 
+// The product of two vectors, without views that a gradient would go through, where none does.
+bool IsPlainDot(const Tensor& a, const Tensor& b) {
+  const bool records = GradEnabled() && (autograd::RequiresGrad(a) || autograd::RequiresGrad(b));
+  return a.ndim() == 1 && b.ndim() == 1 && !records && !GlobalOf(a) && !GlobalOf(b) &&
+         IsFloating(a.dtype());
+}
+StatusOr<Tensor> PlainDot(const Tensor& a, const Tensor& b) {
+  const int64_t n = a.numel();
+  const Tensor row = a.WithGeometry(Shape{1, n}, {n * a.strides()[0], a.strides()[0]}, a.offset());
+  const Tensor column = b.WithGeometry(Shape{n, 1}, {b.strides()[0], 1}, b.offset());
+  OFL_ASSIGN_OR_RETURN(const Tensor z, CallMatmul(row, column));
+  return z.WithGeometry(Shape{}, {}, z.offset());
+}
+
 // ShapeError in the shapes that the caller gave: the products see rows of a batch and columns.
 Status CheckInner(const Tensor& a, const Tensor& b) {
   const int64_t inner = a.shape()[a.ndim() - 1];
@@ -132,6 +149,7 @@ StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b) {
   }
   if (a.ndim() == 2 && b.ndim() == 2) return OneMatmul(a, b);
   OFL_RETURN_IF_ERROR(CheckInner(a, b));
+  if (IsPlainDot(a, b)) return PlainDot(a, b);
   if (a.ndim() == 1) {
     OFL_ASSIGN_OR_RETURN(Tensor row, Unsqueeze(a, 0));
     if (b.ndim() == 1) {
@@ -216,6 +234,10 @@ StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bia
   return bias.device() != x.device()
              ? DeviceMismatch("linear", "input", x.device(), "bias", bias.device())
              : Renamed("linear", z.status());
+}
+
+StatusOr<Tensor> WideMatmul(const Tensor& a, const Tensor& b) {
+  return CallMatmul(a, b, /*wide=*/true);
 }
 
 StatusOr<Tensor> MatmulInto(const Tensor& self, const Tensor& a, const Tensor& b,

@@ -130,7 +130,7 @@ bool IsVectorProduct(const MatmulShape& s) {
 
 // Whether each product is one of two vectors that lie densely.
 bool AreDots(const MatmulShape& s) {
-  constexpr int64_t kLeast = 32;  // elements, below which a plain loop is as fast
+  constexpr int64_t kLeast = 8;  // elements, below which a plain loop is as fast
   const bool dense = (!s.transpose_a || s.lda == 1) && (s.transpose_b || s.ldb == 1);
   return s.batch > 1 && s.m == 1 && s.n == 1 && s.k >= kLeast && dense && !s.add_bias;
 }
@@ -160,10 +160,10 @@ class CpuMatmul final : public Matmul {
         item_(static_cast<int64_t>(SizeOf(dtype_))),
         gemv_(FindGemv(dtype_)),
         to_compute_(FindConvert(dtype_, ComputeType(dtype_))),
-        from_compute_(FindConvert(ComputeType(dtype_), dtype_)) {
+        from_compute_(FindConvert(ComputeType(dtype_), dtype_)),
+        as_computed_(FindConvert(ComputeType(dtype_), ComputeType(dtype_))) {
     if (ComputeType(dtype_) == dtype_) return;
     widen_ = to_compute_;
-    narrow_ = from_compute_;
   }
 
   size_t WorkspaceBytes(const Stream&, const MatmulShape& s) const override {
@@ -175,14 +175,15 @@ class CpuMatmul final : public Matmul {
   }
 
   bool AddsBias() const override { return widen_ != nullptr; }
+  bool GivesWide() const override { return true; }
 
   Status Launch(Stream&, const MatmulShape& s, const void* a, const void* b, const void* bias,
                 void* c, void* workspace) const override {
     if (s.batch <= 0 || s.m <= 0 || s.n <= 0 || (s.k <= 0 && s.accumulate)) return OkStatus();
     if (s.k <= 0) {
       for (int64_t r = 0; r < s.batch * s.m; ++r) {
-        std::memset(static_cast<char*>(c) + r * s.c_stride() * item_, 0,
-                    static_cast<size_t>(s.n * item_));
+        std::memset(static_cast<char*>(c) + r * s.c_stride() * ItemOfC(s), 0,
+                    static_cast<size_t>(s.n * ItemOfC(s)));
       }
       return OkStatus();
     }
@@ -196,7 +197,7 @@ class CpuMatmul final : public Matmul {
         LaunchVector(s, static_cast<const char*>(a) + i * s.batch_stride_a * item_,
                      static_cast<const char*>(b) + i * s.batch_stride_b * item_,
                      s.add_bias ? static_cast<const char*>(bias) : nullptr,
-                     static_cast<char*>(c) + i * s.m * s.c_stride() * item_, workspace);
+                     static_cast<char*>(c) + i * s.m * s.c_stride() * ItemOfC(s), workspace);
       }
       return OkStatus();
     }
@@ -228,16 +229,29 @@ class CpuMatmul final : public Matmul {
     return dtype_ == DType::kBFloat16 && TakesBfloat16Product(s);
   }
 
-  // n elements `stride` apart into n of the compute type, or the other way.
+  int64_t ItemOfC(const MatmulShape& s) const {
+    return s.wide ? static_cast<int64_t>(SizeOf(ComputeType(dtype_))) : item_;
+  }
+  // From c to the compute type, and back.
+  ConvertFunction FromC(const MatmulShape& s) const { return s.wide ? as_computed_ : to_compute_; }
+  ConvertFunction ToC(const MatmulShape& s) const { return s.wide ? as_computed_ : from_compute_; }
+
+  // n elements `stride` apart into n of the compute type.
   void Gather(int64_t n, const char* from, int64_t stride, char* to) const {
     const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
     if (stride == 1) return to_compute_(n, from, to);
     for (int64_t i = 0; i < n; ++i) to_compute_(1, from + i * stride * item_, to + i * wide);
   }
-  void Spread(int64_t n, const char* from, char* to, int64_t stride) const {
+  // The same from c, and the other way.
+  void GatherC(const MatmulShape& s, int64_t n, const char* from, int64_t stride, char* to) const {
     const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
-    if (stride == 1) return from_compute_(n, from, to);
-    for (int64_t i = 0; i < n; ++i) from_compute_(1, from + i * wide, to + i * stride * item_);
+    if (stride == 1) return FromC(s)(n, from, to);
+    for (int64_t i = 0; i < n; ++i) FromC(s)(1, from + i * stride * ItemOfC(s), to + i * wide);
+  }
+  void SpreadC(const MatmulShape& s, int64_t n, const char* from, char* to, int64_t stride) const {
+    const auto wide = static_cast<int64_t>(SizeOf(ComputeType(dtype_)));
+    if (stride == 1) return ToC(s)(n, from, to);
+    for (int64_t i = 0; i < n; ++i) ToC(s)(1, from + i * wide, to + i * stride * ItemOfC(s));
   }
 
   void LaunchVector(const MatmulShape& s, const char* a, const char* b, const char* bias, char* c,
@@ -253,7 +267,7 @@ class CpuMatmul final : public Matmul {
     if (bias) {
       Gather(p.length, bias, s.n == 1 ? 0 : 1, result);
     } else if (s.accumulate) {
-      Gather(p.length, c, p.result_stride, result);
+      GatherC(s, p.length, c, p.result_stride, result);
     } else {
       std::memset(result, 0, static_cast<size_t>(p.length * wide));
     }
@@ -270,7 +284,7 @@ class CpuMatmul final : public Matmul {
         }
       });
     }
-    Spread(p.length, result, c, p.result_stride);
+    SpreadC(s, p.length, result, c, p.result_stride);
   }
 
   // Adds the products of k elements to the result, in parts that depend on k alone. Elements that
@@ -313,11 +327,11 @@ class CpuMatmul final : public Matmul {
     constexpr int64_t kGrain = 65536;
     ParallelFor(s.batch, std::max<int64_t>(1, kGrain / s.k), [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        char* to = c + i * s.c_stride() * item_;
+        char* to = c + i * s.c_stride() * ItemOfC(s);
         double sum = 0;  // or a float
-        if (s.accumulate) to_compute_(1, to, &sum);
+        if (s.accumulate) FromC(s)(1, to, &sum);
         gemv_.dot(s.k, b + i * s.batch_stride_b * item_, a + i * s.batch_stride_a * item_, &sum);
-        from_compute_(1, &sum, to);
+        ToC(s)(1, &sum, to);
       }
     });
   }
@@ -365,7 +379,7 @@ class CpuMatmul final : public Matmul {
       if (bias) {
         std::copy_n(first, p.cols, first + r * s.n);
       } else {
-        widen_(p.cols, c + ((p.row + r) * s.c_stride() + p.col) * item_, first + r * s.n);
+        FromC(s)(p.cols, c + ((p.row + r) * s.c_stride() + p.col) * ItemOfC(s), first + r * s.n);
       }
     }
   }
@@ -374,7 +388,7 @@ class CpuMatmul final : public Matmul {
     const bool whole = p.cols == s.n && s.c_stride() == s.n;
     const int64_t rows = whole ? 1 : p.rows, cols = whole ? p.rows * p.cols : p.cols;
     for (int64_t r = p.row; r < p.row + rows; ++r) {
-      narrow_(cols, wide_c + r * s.n + p.col, c + (r * s.c_stride() + p.col) * item_);
+      ToC(s)(cols, wide_c + r * s.n + p.col, c + (r * s.c_stride() + p.col) * ItemOfC(s));
     }
   }
 
@@ -405,7 +419,7 @@ class CpuMatmul final : public Matmul {
       if (i == begin || s.batch_stride_b != 0) {
         Widen(b + i * s.batch_stride_b * item_, StoredB(s), s.ldb, wide_b);
       }
-      char* out = c + i * s.m * s.c_stride() * item_;
+      char* out = c + i * s.m * s.c_stride() * ItemOfC(s);
       const bool adds = bias || s.accumulate;
       const auto start = [&](const MatmulPart& p) {
         if (adds) WidenPart(s, p, bias, out, wide_c);
@@ -419,8 +433,8 @@ class CpuMatmul final : public Matmul {
   DType dtype_;
   int64_t item_;
   GemvLoops gemv_;
-  ConvertFunction to_compute_, from_compute_;
-  ConvertFunction widen_ = nullptr, narrow_ = nullptr;  // for the 16-bit floats
+  ConvertFunction to_compute_, from_compute_, as_computed_;
+  ConvertFunction widen_ = nullptr;  // for the 16-bit floats
 };
 
 StatusOr<std::unique_ptr<Matmul>> NewMatmul(const Matmul::Spec& spec) {
