@@ -9,6 +9,7 @@
 
 #include "primitive/cpu/arg_extreme.h"
 #include "primitive/cpu/reduce_moments.h"
+#include "primitive/cpu/reduce_runs.h"
 #include "primitive/cpu/reducers.h"
 
 namespace oneflow_lite {
@@ -20,6 +21,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Run {
   const Reduce::Spec& spec;
   const ReduceSplit& shape;
+  const std::optional<ReduceRuns>& runs;  // in place of the shape
   double parameter;
   const void* x;
   void* y;
@@ -27,7 +29,11 @@ struct Run {
 
   template <class R>
   Status operator()(const R& reducer) const {
-    ReduceMachine<R>(reducer, spec.in, shape, x).Run();
+    if (runs) {
+      ReduceRunsMachine<R>(reducer, spec.in, *runs, x).Run();
+    } else {
+      ReduceMachine<R>(reducer, spec.in, shape, x).Run();
+    }
     return OkStatus();
   }
   template <class C, Fold kFold, class Out = C>
@@ -182,12 +188,14 @@ class CpuReduce final : public Reduce {
   }
 
   bool TakesStrides(const ReduceShape& shape) const override {
-    return StridedSplit(shape).has_value();
+    return StridedSplit(shape).has_value() || RunsOf(shape).has_value();
   }
   Status Launch(Stream&, const ReduceShape& shape, double parameter, const void* x, void* y,
                 void* second, void*) const override {
-    const ReduceSplit split = StridedSplit(shape).value_or(ReduceSplit(SplitOf(shape)));
-    const Run run{spec_, split, parameter, x, y, second};
+    const std::optional<ReduceSplit> strided = StridedSplit(shape);
+    const ReduceSplit split = strided.value_or(ReduceSplit(SplitOf(shape)));
+    const std::optional<ReduceRuns> runs = strided ? std::nullopt : RunsOf(shape);
+    const Run run{spec_, split, runs, parameter, x, y, second};
     switch (in_) {
       case DType::kFloat32:
         return OfAny<float>(run);
@@ -207,6 +215,23 @@ class CpuReduce final : public Reduce {
   }
 
  private:
+  std::optional<ReduceRuns> RunsOf(const ReduceShape& shape) const {
+    switch (spec_.op) {
+      case ReduceKind::kVar:
+      case ReduceKind::kStd:  // may look at their elements a second time, by the shape
+        return std::nullopt;
+      case ReduceKind::kSum:
+      case ReduceKind::kMean:
+      case ReduceKind::kNanSum:
+      case ReduceKind::kMax:
+      case ReduceKind::kMin:
+      case ReduceKind::kProd:
+        return FindRuns(shape, /*takes_rows=*/IsFloating(spec_.in) || IsExtreme(spec_.op));
+      default:
+        return FindRuns(shape, /*takes_rows=*/false);
+    }
+  }
+
   Spec spec_;
   DType in_;
 };

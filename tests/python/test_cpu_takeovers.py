@@ -232,6 +232,7 @@ VIEWS = {
     "every second row": lambda x: x[::2],
     "both": lambda x: x[1::3, : x.shape[1] // 2 + 1],
     "turned round": lambda x: x[:, 1:].T if x.ndim == 2 else x[:, 1:],
+    "dims in another order": lambda x: x.reshape(2, x.shape[0] // 2, x.shape[1]).swapaxes(0, 1)[1:],
     "an outer dim left out": lambda x: x.reshape(2, x.shape[0] // 2, x.shape[1])[:, 1:],
 }
 
