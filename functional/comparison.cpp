@@ -140,7 +140,7 @@ StatusOr<bool> Equal(const Tensor& x, const Tensor& other) {
   const Tensor a = x.Detach(), b = other.Detach();
   // Tensors that differ mostly do so early. Where a value is read without waiting, it is worth
   // looking at some elements before the others.
-  constexpr int64_t kFirst = 4096, kMany = 4 * kFirst;
+  constexpr int64_t kFirst = 256, kMany = 16 * kFirst;
   if (ReadsAtOnce(a) && a.ndim() > 0 && a.shape()[0] > 1 && a.numel() >= kMany) {
     const int64_t rows = a.shape()[0], row = a.numel() / rows;
     const int64_t first = std::min(rows - 1, std::max<int64_t>(1, kFirst / row));

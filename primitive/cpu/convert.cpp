@@ -68,6 +68,11 @@ void ConvertRow(int64_t n, const void* src_data, void* dst_data) {
       ConvertRow<From, float>(count, src + i, wide);
       ConvertRow<float, To>(count, wide, dst + i);
     }
+  } else if constexpr (std::is_same_v<From, bool>) {  // by vectors, as of bytes
+    const uint8_t* HWY_RESTRICT bytes = static_cast<const uint8_t*>(src_data);
+    for (int64_t i = 0; i < n; ++i) {
+      dst[i] = static_cast<To>(std::min<uint8_t>(bytes[i], 1));
+    }
   } else {
     for (int64_t i = 0; i < n; ++i) dst[i] = Cast<To>(src[i]);
   }

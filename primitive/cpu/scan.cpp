@@ -177,6 +177,30 @@ void ShortRows(const Accumulate<T, kProduct>& step, int64_t axis, bool reverse, 
   }
 }
 
+// The same of rows of a few elements, many of them at a time.
+constexpr int64_t kFewColumns = 64;
+template <class T, bool kProduct>
+void NarrowRows(const Accumulate<T, kProduct>& step, int64_t axis, bool reverse, int64_t offset,
+                int64_t count) {
+  constexpr int64_t kPiece = 1024;
+  const ConvertFunction widen = FindConvert(DTypeOf<T>(), DType::kFloat32);
+  const ConvertFunction narrow = FindConvert(DType::kFloat32, DTypeOf<T>());
+  float piece[kPiece];
+  const Accumulate<float, kProduct> wide{piece, piece};
+  for (int64_t n; count > 0; count -= n, offset += n * axis) {
+    n = std::min(count, kPiece / axis);
+    widen(n * axis, step.x + offset, piece);
+    for (int64_t r = 0; r < n; ++r) {
+      double state = 0;
+      for (int64_t i = 0; i < axis; ++i) {
+        const int64_t at = reverse ? axis - 1 - i : i;
+        wide(state, r * axis + at, at, i == 0);
+      }
+    }
+    narrow(n * axis, piece, step.y + offset);
+  }
+}
+
 // What kind of rows a step goes through.
 template <class F>
 constexpr bool kIsExtreme = false;
@@ -201,6 +225,9 @@ template <class F>
 void ManyRows(const F& step, const AxisSplit& s, bool reverse, int64_t offset, int64_t count) {
   if constexpr (kIsExtreme<F>) {
     for (; !reverse && count > 0; --count, offset += s.axis) ExtremeRow(step, s.axis, offset);
+  }
+  if constexpr (kIsShort<F>) {
+    if (s.axis <= kFewColumns) return NarrowRows(step, s.axis, reverse, offset, count);
   }
   for (; count >= kRowsAtOnce; count -= kRowsAtOnce, offset += kRowsAtOnce * s.axis) {
     SomeRows<kRowsAtOnce>(step, s, reverse, offset);

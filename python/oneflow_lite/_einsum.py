@@ -41,7 +41,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
     names, result = _parse(equation, tuple(tuple(x.shape) for x in tensors))
     kind = functools.reduce(promote_types, [x.dtype for x in tensors])
-    tensors = [x.to(None, int64 if kind is bool_ else kind) for x in tensors]
+    wide = int64 if kind is bool_ else kind
+    tensors = [x if x.dtype is wide else x.to(None, wide) for x in tensors]
     y = _summed(tensors, names, result)
     return y != 0 if kind is bool_ else y
 
@@ -155,9 +156,9 @@ class _Layout(NamedTuple):
 
 def _planned(
     names: Names, shape: Shape, other: Names, other_shape: Shape, wanted: frozenset[str]
-) -> tuple[_Layout, _Layout, list[int], Names]:
-    """One matrix product: [batch, rows, sums] times [batch, sums, cols]; the shape of its result,
-    and the names of that.
+) -> tuple[_Layout, _Layout, bool, list[int], Names]:
+    """One matrix product: [batch, rows, sums] times [batch, sums, cols]; whether there are sums, the
+    shape of its result, and the names of that.
     """
     sizes: dict[str, int] = {}
     for t, dims in ((shape, names), (other_shape, other)):
@@ -184,14 +185,14 @@ def _planned(
     left = layout(shape, names, (batch, rows, sums))
     right = layout(other_shape, other, (batch, sums, cols))
     out = (*batch, *rows, *cols)
-    return left, right, [sizes[n] for n in out], out
+    return left, right, bool(sums), [sizes[n] for n in out], out
 
 
 def _multiply(
     x: Tensor, names: Names, y: Tensor, other: Names, wanted: frozenset[str]
 ) -> tuple[Tensor, Names]:
-    left, right, shape, dims = _plan(names, tuple(x.shape), other, tuple(y.shape), wanted)
-    product = left.of(x) @ right.of(y)
+    left, right, adds, shape, dims = _plan(names, tuple(x.shape), other, tuple(y.shape), wanted)
+    product = left.of(x) @ right.of(y) if adds else left.of(x) * right.of(y)
     return product if list(product.shape) == shape else product.reshape(shape), dims
 
 
