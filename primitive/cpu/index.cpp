@@ -7,7 +7,7 @@
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
-#include "oneflow_lite/core/places.h"
+#include "primitive/cpu/places_within.h"
 #include "primitive/cpu/strided.h"
 #include "primitive/places.h"
 #include "primitive/word.h"
@@ -61,7 +61,7 @@ void ForPlaces(int64_t n, const int64_t* places, int64_t step, int64_t size, boo
                BadPlace& bad, There&& there, Absent&& absent) {
   for (int64_t begin = 0; begin < n; begin += kPlaces) {
     const int64_t end = std::min(n, begin + kPlaces);
-    if (AllWithin(places + begin * step, end - begin, step, 0, size - 1)) {
+    if (cpu::PlacesWithin(places + begin * step, end - begin, step, 0, size - 1)) {
       for (int64_t i = begin; i < end; ++i) there(i, places[i * step]);
       continue;
     }
@@ -209,7 +209,7 @@ class ColumnsOfScatter {
   bool AreWithin(const int64_t* index, int64_t low, int64_t high) const {
     std::atomic<bool> within{true};
     ForLines([&](int64_t n, const ScatterOffsets& at, const ScatterOffsets& step) {
-      if (!AllWithin(index + at.index, n, step.index, low, high)) within = false;
+      if (!cpu::PlacesWithin(index + at.index, n, step.index, low, high)) within = false;
     });
     return within;
   }

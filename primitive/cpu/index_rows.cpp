@@ -13,8 +13,8 @@
 
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
-#include "oneflow_lite/core/places.h"
 #include "primitive/cpu/convert.h"
+#include "primitive/cpu/places_within.h"
 #include "primitive/cpu/rearrange.h"
 #include "primitive/places.h"
 #include "primitive/word.h"
@@ -29,8 +29,8 @@ class PlacesOf {
  public:
   Status Read(const char* op, const IndexRows& s, const int64_t* index) {
     data_ = index;
-    if (AllWithin(index, s.count, 1, 0, s.size - 1)) return OkStatus();
-    if (!AllWithin(index, s.count, 1, s.from_end ? -s.size : 0, s.size - 1)) {
+    if (cpu::PlacesWithin(index, s.count, 1, 0, s.size - 1)) return OkStatus();
+    if (!cpu::PlacesWithin(index, s.count, 1, s.from_end ? -s.size : 0, s.size - 1)) {
       return FirstOutside(op, s, index);
     }
     own_.resize(static_cast<size_t>(s.count));
@@ -97,6 +97,7 @@ class CpuIndexSelect final : public IndexSelect {
     ForRows(s, [&](int64_t o, int64_t begin, int64_t end) {
       const T* from = static_cast<const T*>(x) + o * s.outer_stride;
       T* to = static_cast<T*>(y) + o * s.count;
+#pragma GCC unroll 4  // see CopyStrided
       for (int64_t k = begin; k < end; ++k) to[k] = from[index[k] * s.row_stride];
     });
     return OkStatus();
