@@ -157,8 +157,8 @@ class _Layout(NamedTuple):
 def _planned(
     names: Names, shape: Shape, other: Names, other_shape: Shape, wanted: frozenset[str]
 ) -> tuple[_Layout, _Layout, bool, list[int], Names]:
-    """One matrix product: [batch, rows, sums] times [batch, sums, cols]; whether there are sums, the
-    shape of its result, and the names of that.
+    """One matrix product: [batch, rows, sums] times [batch, sums, cols]; whether there are sums,
+    the shape of its result, and the names of that.
     """
     sizes: dict[str, int] = {}
     for t, dims in ((shape, names), (other_shape, other)):

@@ -75,7 +75,9 @@ _calculate_fan_in_and_fan_out = _fans  # under PyTorch's name, which programs ca
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     """The fan that ``mode`` names; programs call it, too."""
     if mode.lower() not in ("fan_in", "fan_out"):
-        raise ValueError(f"_calculate_correct_fan(): mode is {mode!r}, but must be fan_in or fan_out")
+        raise ValueError(
+            f"_calculate_correct_fan(): mode is {mode!r}, but must be fan_in or fan_out"
+        )
     return _fans(tensor, "_calculate_correct_fan")[mode.lower() == "fan_out"]
 
 
