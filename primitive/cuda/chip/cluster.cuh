@@ -117,6 +117,7 @@ class ClusterBarrier {
     static_assert(kWords * sizeof(Word) == sizeof(T));
     Word words[kWords];
     memcpy(words, &v, sizeof(T));
+#pragma unroll
     for (int i = 0; i < kWords; ++i) {
       SendWord(Address(slot) + i * static_cast<int>(sizeof(Word)), rank, words[i]);
     }

@@ -37,6 +37,7 @@ template <class T>
 OFL_DEVICE T LoadApart(const void* at, int step) {
   constexpr int kWords = (static_cast<int>(sizeof(T)) + kPackBytes - 1) / kPackBytes;
   uint4 words[kWords];
+#pragma unroll
   for (int i = 0; i < kWords; ++i) words[i] = static_cast<const uint4*>(at)[i * step];
   T value;
   memcpy(&value, words, sizeof(T));
@@ -47,6 +48,7 @@ OFL_DEVICE void StoreApart(void* at, int step, const T& value) {
   constexpr int kWords = (static_cast<int>(sizeof(T)) + kPackBytes - 1) / kPackBytes;
   uint4 words[kWords];
   memcpy(words, &value, sizeof(T));
+#pragma unroll
   for (int i = 0; i < kWords; ++i) static_cast<uint4*>(at)[i * step] = words[i];
 }
 
@@ -60,9 +62,11 @@ OFL_DEVICE Pack<T, N> ShiftedPackOnChip(const char* at, unsigned past) {
   if constexpr (sizeof(T) < 8) {
     const uint2 high = halves[2];
     w[4] = high.x, w[5] = high.y;
+#pragma unroll
     for (int i = 0; i < 5; ++i) w[i] = past & 4 ? w[i + 1] : w[i];
   }
   if constexpr (sizeof(T) < 4) {
+#pragma unroll
     for (int i = 0; i < 4; ++i) w[i] = __funnelshift_r(w[i], w[i + 1], 8 * (past & 3));
   }
   Pack<T, N> pack;

@@ -50,9 +50,11 @@ OFL_DEVICE void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll], int64_t p, int
     if (p + u * size >= last) continue;
     const Pack<C, N> x = ConvertPack<C>(turn[u].Get());
     C sum = 0;
+#pragma unroll
     for (const C& v : x.v) sum += ExpNonPositive(v - shift);
     part.sum.sum += sum;
     if (!smooth) continue;
+#pragma unroll
     for (const C& v : x.v) part.deviation += v - anchor;
   }
 }

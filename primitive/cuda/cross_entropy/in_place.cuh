@@ -99,6 +99,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
     const Pack<C, N> x = Widened(value.held.Get());
     if constexpr (kRound == 2) return DeviationOf(x, total.anchor);
     C sum = total.exp(x.v[0]);
+#pragma unroll
     for (int i = 1; i < N; ++i) sum += total.exp(x.v[i]);
     return sum;
   }
@@ -147,6 +148,7 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
   template <int N>
   static OFL_DEVICE C DeviationOf(const Pack<C, N>& x, C anchor) {
     C deviation = 0;
+#pragma unroll
     for (const C& v : x.v) deviation += v - anchor;
     return deviation;
   }

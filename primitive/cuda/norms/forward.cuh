@@ -61,6 +61,7 @@ class NormRow : NormHeldRow<kCentre, Load_, Store_, true> {
       s.Add(x);
     } else {
       C square = 0;
+#pragma unroll
       for (const C& v : x.v) square += v * v;
       s.v[0] += square;
     }
@@ -82,6 +83,7 @@ class NormRow : NormHeldRow<kCentre, Load_, Store_, true> {
   template <int N>
   OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Pack<C, N> y = ConvertPack<C>(raw.input[0]);
+#pragma unroll
     for (C& v : y.v) v = (kCentre ? (v - total.mean) - total.low : v) * total.rstd;
     this->template Weigh<N>(col, y);
     store.template Store<N>(row, col, y);

@@ -26,6 +26,7 @@ struct WarpSquares {
   // After a barrier. For a few warps this is less than shuffles.
   OFL_DEVICE C Sum() const {
     C sum = 0;
+#pragma unroll
     for (const C& square : squares) sum += square;
     return sum;
   }

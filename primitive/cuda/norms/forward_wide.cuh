@@ -58,6 +58,7 @@ class NormSlicedRow {
   OFL_DEVICE NormPart<C> Gather() {
     C sum = 0;
     Visit([&](int, const Values& v) {
+#pragma unroll
       for (const C& value : v.v) sum += value;
     });
     sum = ReduceLanes<kWarp>(sum, Plus{});
@@ -67,6 +68,7 @@ class NormSlicedRow {
     part.mean = mean_ = sum * share;
     SumOf<C, 2> sums;  // of the distances, and of their squares
     Visit([&](int, const Values& v) {
+#pragma unroll
       for (const C& value : v.v) {
         const C d = Centred(value, mean_);
         if (sizeof(T) > 2) sums.v[0] += d;
@@ -87,6 +89,7 @@ class NormSlicedRow {
       const Values w = ConvertPack<C>(weight_[k % P::kAhead].Get());
       const Values b = ConvertPack<C>(bias_[k % P::kAhead].Get());
       if (k + P::kAhead < kPacks) AskForWeight(k + P::kAhead);
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         v.v[i] = (Centred(v.v[i], mean_) * rstd + offset) * w.v[i] + b.v[i];
       }
@@ -226,6 +229,7 @@ class NormStagedRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       const Values v = ConvertPack<C>(x_[k].Get());
+#pragma unroll
       for (int i = 0; i < N; ++i) part.squares += v.v[i] * v.v[i];
     }
     part.squares = ReduceLanes<kWarp>(part.squares, Plus{});
@@ -241,7 +245,11 @@ class NormStagedRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) break;
       Values v = ConvertPack<C>(x_[k].Get());
-      const Values w = ConvertPack<C>(LoadApart<Pack<T, N>>(Place(k), 1));
+      const uint4 word = *reinterpret_cast<const uint4*>(Place(k));
+      Pack<T, N> weight;
+      memcpy(&weight, &word, sizeof(word));
+      const Values w = ConvertPack<C>(weight);
+#pragma unroll
       for (int i = 0; i < N; ++i) v.v[i] = v.v[i] * rstd * w.v[i];
       StoreAlignedPack<N>(y + Step(k), ConvertPack<T>(v));
     }

@@ -27,6 +27,7 @@ struct WeightWords {
   uint32_t high[kHigh];
 
   OFL_DEVICE void Load(const uint4* from) {
+#pragma unroll
     for (int i = 0; i < kWhole; ++i) low[i] = from[i];
     if constexpr (kNext > 0) {
       using Word = typename WordOf<4 * kHigh>::type;
@@ -37,8 +38,10 @@ struct WeightWords {
   OFL_DEVICE Pack<ComputeType<T>, N> Get(unsigned past) const {
     uint32_t w[4 * kWhole + 4];
     memcpy(w, low, sizeof(low));
+#pragma unroll
     for (int i = 0; i < kNext; ++i) w[4 * kWhole + i] = high[i];
     if constexpr (kSkip >= 0) {
+#pragma unroll
       for (int i = 0; i < 4 * kWhole; ++i) {
         w[i] = kBits ? __funnelshift_r(w[kSkip + i], w[kSkip + i + 1], past % 4 * 8) : w[kSkip + i];
       }
@@ -110,6 +113,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     Sums<kRound> sums;
     if (!present) return sums;
     Values<N> values = ValuesOf(x.held);
+#pragma unroll
     for (C& v : values.v) {
       if constexpr (!kCentre) {
         sums.v[0] += v * v;
@@ -268,6 +272,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   }
   template <int N>
   static OFL_DEVICE Values<N> Normalised(Values<N> y, const Total& total) {
+#pragma unroll
     for (C& v : y.v) {
       if (kCentre && kStow) v -= total.mean;
       v = kCentre ? v * total.rstd + total.offset : v * total.rstd;
@@ -318,6 +323,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
       Values<kPack> y = Normalised(ValuesOf(value[k].held), total);
       y *= w[k % kSlots].Get(weight.past);
       if (biased && kLate) {
+#pragma unroll
         for (C& v : y.v) PinRegister(v);
         b[0].Load(bias + k * kWarp * Words::kWhole);
       }

@@ -82,12 +82,14 @@ struct SumOf {
 
   friend OFL_DEVICE SumOf operator+(const SumOf& a, const SumOf& b) {
     SumOf sum;
+#pragma unroll
     for (int i = 0; i < kSums; ++i) sum.v[i] = a.v[i] + b.v[i];
     return sum;
   }
 };
 template <class C, int kSums>
 OFL_DEVICE SumOf<C, kSums> ShuffleXor(SumOf<C, kSums> s, int mask) {
+#pragma unroll
   for (C& v : s.v) v = ShuffleXor(v, mask);
   return s;
 }
@@ -171,8 +173,10 @@ OFL_DEVICE C ClampWeight(C w) {
 template <bool kCentre, bool kFromOutput, class C, int N>
 OFL_DEVICE void ToValues(Pack<C, N>& x, const Pack<C, N>& weight, const Pack<C, N>& bias, C mean) {
   if (kFromOutput) {
+#pragma unroll
     for (int i = 0; i < N; ++i) x.v[i] = Quotient(x.v[i] - bias.v[i], ClampWeight(weight.v[i]));
   } else if (kCentre) {
+#pragma unroll
     for (C& v : x.v) v -= mean;
   }
 }
@@ -182,6 +186,7 @@ template <int N, class T>
 OFL_DEVICE Pack<T, N> LoadWholePack(const T* p) {
   constexpr int kPart = N < kPackSize<T> ? N : kPackSize<T>;
   Pack<T, N> pack;
+#pragma unroll
   for (int i = 0; i < N; i += kPart) {
     const Pack<T, kPart> part = LoadAlignedPack<kPart>(p + i);
     memcpy(&pack.v[i], &part, sizeof(part));
@@ -193,6 +198,7 @@ OFL_DEVICE Pack<T, N> LoadWholePack(const T* p) {
 template <class C, int N, class T>
 OFL_DEVICE Pack<C, N> LoadPart(const T* p, int first, int last, C missing) {
   Pack<C, N> pack;
+#pragma unroll
   for (int i = 0; i < N; ++i) {
     pack.v[i] = missing;
     if (i >= first && i < last) pack.v[i] = ConvertTo<C>(p[i]);
@@ -237,6 +243,7 @@ __host__ __device__ constexpr int64_t PartPitch(int64_t cols) {
 
 template <int N, class C>
 OFL_DEVICE void ClearOutside(Pack<C, N>& pack, int first, int last) {
+#pragma unroll
   for (int i = 0; i < N; ++i) {
     if (i < first || i >= last) pack.v[i] = 0;
   }

@@ -80,6 +80,7 @@ struct PivotSums {
   OFL_DEVICE void Add(const Pack<C, N>& x) {
     if (count == 0) pivot = x.v[0];
     C part = 0, square = 0;
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       const C d = x.v[i] - pivot;
       part += d;

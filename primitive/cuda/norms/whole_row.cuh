@@ -110,6 +110,7 @@ class NormWholeRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!kClears && !Has(k)) continue;
       const Values v = Value(k);
+#pragma unroll
       for (int i = 0; i < N; ++i) sums[i % kChains] += kCentre ? v.v[i] : v.v[i] * v.v[i];
     }
     const C sum = ReduceLanes<kLanes>(sums[0] + sums[1], Plus{});
@@ -138,6 +139,7 @@ class NormWholeRow {
     for (int k = 0; k < kPacks; ++k, Advance(col)) {
       if (!Has(k)) break;  // with `continue` the compiler keeps all columns, and spills
       Values y = Value(k);
+#pragma unroll
       for (C& v : y.v) {
         if (kCentre && !kHold) v = Centred(v, mean_);
         v = kCentre ? Moved(v) : v * rstd_;
@@ -178,6 +180,7 @@ class NormWholeRow {
       }
     }
     if constexpr (kTwoWays) {
+#pragma unroll
       for (Stowed& pack : to) pack.Pin();
     }
   }
@@ -238,6 +241,7 @@ class NormWholeRow {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       Values v = Value(k);
+#pragma unroll
       for (C& d : v.v) {
         d = Centred(d, mean_);
         if (sizeof(T) > 2) sums.v[0] += d;

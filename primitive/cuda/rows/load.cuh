@@ -80,6 +80,7 @@ struct StowedRaw {
     input[0] = StowedPack<typename A::Element, A::kPack>::Of(pack);
   }
   OFL_DEVICE void Pin() {
+#pragma unroll
     for (auto& pack : input) pack.Pin();
   }
   OFL_DEVICE typename A::template Raw<A::kPack> Get() const {
@@ -124,6 +125,7 @@ OFL_DEVICE void LoadAlignedPacks(const A& a, int64_t row, const Span& span, cons
     LoadEachPack<true, false>(a, row, span, places, stowed);
   }
   if constexpr (kLoadsTwoWays<A, Team>) {
+#pragma unroll
     for (auto& pack : stowed) pack.Pin();
   }
 }

@@ -132,6 +132,7 @@ OFL_DEVICE Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& wh
     return LoadPack<N>(p + col);
   }
   Pack<T, N> pack;
+#pragma unroll
   for (int i = 0; i < N; ++i) pack.v[i] = p[(col + i) * where.col_stride];
   return pack;
 }
@@ -151,12 +152,14 @@ struct Keep {
 
   OFL_DEVICE static Keep All() {
     Keep keep;
+#pragma unroll
     for (uint32_t& word : keep.words) word = 0x01010101u;
     return keep;
   }
   // Hides the columns from `left` on, which may be negative.
   template <class Column>
   OFL_DEVICE void HideFrom(Column left) {
+#pragma unroll
     for (int w = 0; w < kWords; ++w) {
       const int stay = static_cast<int>(left < 0 ? Column(0) : left) - 4 * w;
       words[w] &= stay <= 0 ? 0u : stay >= 4 ? ~0u : (1u << 8 * stay) - 1;
@@ -204,6 +207,7 @@ OFL_DEVICE Keep<N> LoadKeep(const bool* mask, int64_t col, int64_t stride, bool 
     const uint32_t w[4] = {low.x, low.y, high.x, high.y};
     const int first = past >= 4;
     uint32_t shifted[2];
+#pragma unroll
     for (int i = 0; i < 2; ++i) {
       shifted[i] = __funnelshift_r(first ? w[i + 1] : w[i], first ? w[i + 2] : w[i + 1], 8 * past);
     }
@@ -227,6 +231,7 @@ OFL_DEVICE Pack<T, N> Kept(Pack<T, N> x, const Keep<N>& keep, T fill) {
     const Pack<T, 2> fills = {{fill, fill}};
     memcpy(w, &x, sizeof(x));
     memcpy(&f, &fills, sizeof(f));
+#pragma unroll
     for (int i = 0; i < N / 2; ++i) {
       const uint32_t signs = keep.words[i / 2] << 7;
       w[i] = internal::Choose(
@@ -234,6 +239,7 @@ OFL_DEVICE Pack<T, N> Kept(Pack<T, N> x, const Keep<N>& keep, T fill) {
     }
     memcpy(&x, w, sizeof(x));
   } else {
+#pragma unroll
     for (int i = 0; i < N; ++i) x.v[i] = keep[i] ? x.v[i] : fill;
   }
   return x;

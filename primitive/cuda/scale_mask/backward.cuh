@@ -64,11 +64,13 @@ class ScaleMaskBackwardRow : SoftmaxBackwardRow<false, DirectLoad<T>, DirectStor
     const int left = VisibleOf<N>(total.visible, col);
     Pack<C, N> v = FilledPack<N>(C(0));
     if (left > 0) {
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         const C y = ConvertTo<C>(raw.input[0].v[i]), dy = ConvertTo<C>(raw.input[1].v[i]);
         v.v[i] = scale * y * (dy - total.sum);
       }
       if (left < N) {
+#pragma unroll
         for (int i = 0; i < N; ++i) v.v[i] = i < left ? v.v[i] : C(0);
       }
     }

@@ -22,6 +22,7 @@ struct MaskedColumns {
   OFL_DEVICE void Load(const MaskedRows<T, uint32_t>& row, int rank, int left) {
     T x[kColumns];
     LoadColumns(row.x + rank, 1, left, x);
+#pragma unroll
     for (C& v : score) v = MinusInfinity<C>();
     switch (row.type) {
       case MaskType::kNone:
@@ -84,6 +85,7 @@ __global__ void __launch_bounds__(RowPolicy::kGroupThreads)
   for (int k = 1; k < kColumns; ++k) max = Larger{}(max, v[k]);
   const RowExponential<C> exp(group.Reduce(max, Larger{}, MinusInfinity<C>()));
   C sum = 0;
+#pragma unroll
   for (C& e : v) {
     e = exp(e);
     sum += e;

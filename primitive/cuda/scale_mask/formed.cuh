@@ -71,6 +71,7 @@ struct FormedMaskRow {
   template <Access, int N>
   OFL_DEVICE Raw<N> Load(int64_t, int64_t col) const {
     Raw<N> raw;
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       raw.input[0].v[i] = ScoreAt(ConvertTo<C>(rows.x[col + i]), col + i);
     }
@@ -81,6 +82,7 @@ struct FormedMaskRow {
     Value<N> v = raw.input[0];
     const Column left = total.visible - static_cast<Column>(col);
     if (present && left < N) {
+#pragma unroll
       for (int i = 0; i < N; ++i) v.v[i] = i < left ? v.v[i] : MinusInfinity<C>();
     }
     return v;
@@ -92,11 +94,13 @@ struct FormedMaskRow {
     } else {
       C sum = 0;
       if (present) {
+#pragma unroll
         for (C& v : value.v) {
           v = total.exp(v);
           sum += v;
         }
       } else {
+#pragma unroll
         for (C& v : value.v) v = 0;
       }
       return sum;
@@ -141,6 +145,7 @@ struct FormedMaskRow {
   OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Value<N> v = FilledPack<N>(MinusInfinity<C>());
     if (col < total.visible) v = Open<N>(raw, true, col, total);
+#pragma unroll
     for (C& e : v.v) e = ExpNonPositive(e - total.max);
     Store<N>(row, col, v, total);
   }

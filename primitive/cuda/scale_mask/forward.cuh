@@ -50,6 +50,7 @@ struct KeptScores : MaskedRows<T, uint32_t> {
     // Over and over, so that no word of the pack is undefined: those would take registers.
     constexpr int kWords = static_cast<int>((sizeof(raw.input[1]) + 3) / 4);
     uint32_t words[kWords];
+#pragma unroll
     for (int w = 0; w < kWords; ++w) words[w] = keep.words[w % Keep<N>::kWords];
     memcpy(&raw.input[1], words, sizeof(raw.input[1]));
     return raw;
@@ -72,6 +73,7 @@ struct KeptScores : MaskedRows<T, uint32_t> {
   template <int N>
   OFL_DEVICE Pack<C, N> Less(const Held<N>& held, C max) const {
     Pack<C, N> v = ConvertPack<C>(held.x.Get());
+#pragma unroll
     for (C& e : v.v) e = e * this->scale - max;
     return v;
   }
@@ -113,6 +115,7 @@ struct AddedScores : MaskedRows<T, uint32_t> {
   OFL_DEVICE Pack<C, N> Less(const Held<N>& held, C max) const {
     Pack<C, N> v = ConvertPack<C>(held.x.Get());
     const Pack<C, N> mask = ConvertPack<C>(held.mask.Get());
+#pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] = (v.v[i] * this->scale + mask.v[i]) - max;
     return v;
   }
@@ -197,6 +200,7 @@ struct ScaleMaskRow {
       C sum = 0;
       if (present) {
         e = Exponentials(value.held, total);
+#pragma unroll
         for (const C& v : e.v) sum += v;
       }
       if constexpr (kReplaced) value.exponentials = e;
@@ -240,6 +244,7 @@ struct ScaleMaskRow {
     s.sum *= Statistics::Weight(s.max, total.max);
     s.max = max;
     C sum = 0;
+#pragma unroll
     for (const C& v : Exponentials(held, total).v) sum += v;
     s.sum += sum;
   }
@@ -268,12 +273,14 @@ struct ScaleMaskRow {
   }
   template <int N>
   static OFL_DEVICE Pack<C, N> Times(Pack<C, N> e, C gain) {
+#pragma unroll
     for (C& v : e.v) v *= gain;
     return e;
   }
   template <class Held>
   OFL_DEVICE auto Exponentials(const Held& held, const Total& total) const {
     auto e = scores.Less(held, total.max);
+#pragma unroll
     for (C& v : e.v) {
       if constexpr (Scores::kBase2) {
         v = Exp2(v);
@@ -292,6 +299,7 @@ struct ScaleMaskRow {
       scores.y.template Store<N>(row, col, Times(e, total.gain));
     } else if (visible) {
       auto v = scores.Less(held, Scores::kBase2 ? total.max - total.gain : total.max);
+#pragma unroll
       for (C& e : v.v) e = Exp2(Scores::kBase2 ? e : fmaf(e, kLog2E, total.gain));
       scores.y.template Store<N>(row, col, v);
     } else {

@@ -73,6 +73,7 @@ struct SoftmaxBackwardRow {
   template <int N>
   static OFL_DEVICE C Terms(const Raw<N>& raw) {
     C sum = 0;
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       sum += GradientTerm<kLog>(ConvertTo<C>(raw.input[0].v[i]), ConvertTo<C>(raw.input[1].v[i]));
     }
@@ -129,6 +130,7 @@ struct SoftmaxBackwardRow {
   template <int N>
   OFL_DEVICE void StoreRaw(int64_t row, int64_t col, const Raw<N>& raw, const Total& total) const {
     Pack<C, N> dx;
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       dx.v[i] = Gradient<kLog>(ConvertTo<C>(raw.input[0].v[i]), ConvertTo<C>(raw.input[1].v[i]),
                                total.sum);

@@ -88,6 +88,7 @@ struct SoftmaxRow {
       const C max = Statistics::Finite(total.max);
       Pack<C, N> x = ConvertPack<C>(Unpacked(value.held));
       C sum = 0;
+#pragma unroll
       for (C& v : x.v) sum += v = Statistics::Exponential(v, max);
       if constexpr (kReplaced) value.held = x;
       return sum;
@@ -165,6 +166,7 @@ struct SoftmaxRow {
   }
   template <int N>
   OFL_DEVICE void Write(int64_t row, int64_t col, Pack<C, N> x, const Total& total) const {
+#pragma unroll
     for (C& v : x.v) {
       if constexpr (kLog) {
         v = (v - total.max) + total.scale;

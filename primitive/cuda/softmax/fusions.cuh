@@ -74,6 +74,7 @@ struct MaskedLoad {
   OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
     const auto k = LoadBroadcast<Access::kAny, N>(keep, where, row, col);
+#pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] = k.v[i] ? v.v[i] : MinusInfinity<Element>();
     return v;
   }
@@ -93,6 +94,7 @@ struct CausalLoad {
     const int seen = VisibleOf<N>(causal.Visible(row), col);
     Pack<Element, N> v;
     if (seen > 0) v = load.template Load<N>(row, col);
+#pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] = i < seen ? v.v[i] : hidden;
     return v;
   }
@@ -163,12 +165,15 @@ struct Dropout {
 #pragma unroll
     for (int c = 0; c < kCounters; ++c) {
       const PhiloxResult r = Philox(seed, counter + c);
+#pragma unroll
       for (int k = 0; k < 4; ++k) bits[4 * c + k] = r.v[k];
     }
     Pack<float, N> factors;
     const int shift = static_cast<int>(index % 4);
+#pragma unroll
     for (int i = 0; i < N; ++i) {  // bits[i + shift], without an array in memory
       uint32_t b = bits[i];
+#pragma unroll
       for (int s = 1; s < 4; ++s) b = shift == s ? bits[i + s] : b;
       factors.v[i] = UniformFloat(b) >= rate ? 1 / (1 - rate) : 0.0f;
     }

@@ -61,6 +61,7 @@ OFL_DEVICE double LogOf(double x) { return log(x); }
 template <class C, class E, int N>
 OFL_DEVICE C MaxOf(const Pack<E, N>& x) {
   C max = ConvertTo<C>(x.v[0]);
+#pragma unroll
   for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
   return max;
 }
@@ -71,6 +72,7 @@ OFL_DEVICE C MaxOfPairs(const Pack<E, N>& x) {
   } else {
     Pair pairs[N / 2];
     memcpy(pairs, &x, sizeof(x));
+#pragma unroll
     for (int i = 1; i < N / 2; ++i) pairs[0] = __hmax2(pairs[0], pairs[i]);
     return Larger{}(ConvertTo<C>(pairs[0].x), ConvertTo<C>(pairs[0].y));
   }
@@ -122,6 +124,7 @@ struct OnlineSum {
     const C larger = Larger{}(max, Level(MaxOf<C>(x)));
     const C shift = Finite(larger);
     C part = 0;
+#pragma unroll
     for (int i = 0; i < N; ++i) part += Exponential(x.v[i], shift);
     sum = sum * Weight(max, shift) + part;
     max = larger;

@@ -165,6 +165,7 @@ class NormColumnsTeam {
   }
   OFL_DEVICE void SumOfTeam(C (&sums)[kSums]) {
     if constexpr (kLanes < kWarp) {
+#pragma unroll
       for (C& sum : sums) sum = ReduceLanes<kLanes>(sum, Plus{});
     } else {
       sums_.Post(sums);

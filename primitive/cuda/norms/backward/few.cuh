@@ -38,12 +38,14 @@ template <class C, int N, class T>
 OFL_DEVICE Pack<C, N> AlignedWeights(const void* weights, bool is_float, int64_t col, C missing) {
   Pack<C, N> pack;
   if (!weights) {
+#pragma unroll
     for (C& w : pack.v) w = missing;
     return pack;
   }
   if constexpr (!std::is_same_v<T, float>) {
     if (is_float) {
       constexpr int kPart = N < 4 ? N : 4;
+#pragma unroll
       for (int i = 0; i < N; i += kPart) {
         const auto part = LoadAlignedPack<kPart>(static_cast<const float*>(weights) + col + i);
 #pragma unroll
@@ -85,6 +87,7 @@ OFL_DEVICE void StoreFewRow(const NormBackward<T>& a,
     const int64_t col = int64_t{lane + k * lanes} * N;
     if (col >= a.cols) continue;
     Values dx;
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       const C by_row = kCentre ? v[k].v[i] * by_v + constant : v[k].v[i] * by_v;
       dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
@@ -125,6 +128,7 @@ OFL_DEVICE void FewRows(const NormBackward<T>& a, const NormFewGrid<T>& grid, ch
   for (int k = 0; k < kPacks; ++k) {
     const int64_t col = int64_t{lane + k * grid.team} * N;
     Pack<T, N> ones;
+#pragma unroll
     for (T& one : ones.v) one = ConvertTo<T>(1.0f);
     held_w[k] = StowedPack<T, N>::Of(ones);
     if (a.weight && !late && col < a.cols) {
@@ -152,6 +156,7 @@ OFL_DEVICE void FewRows(const NormBackward<T>& a, const NormFewGrid<T>& grid, ch
     v[k] = ConvertPack<C>(held_x[k].Get());
     g[k] = ConvertPack<C>(held_dy[k].Get());
     ToValues<kCentre, kFromOutput>(v[k], w, bias, mean);
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       g[k].v[i] *= w.v[i];
       if (has) sums.Add(g[k].v[i], v[k].v[i]);
@@ -173,11 +178,13 @@ template <class C, int kSums, class Use>
 OFL_DEVICE void AddUpColumns(C (&sums)[kSums], int lanes, char* shared, Use use) {
 #pragma unroll 1
   for (int mask = kWarp / 2; mask >= lanes; mask /= 2) {
+#pragma unroll
     for (C& s : sums) s += ShuffleXor(s, mask);
   }
   C* const slots = reinterpret_cast<C*>(shared);  // [warps][kSums][lanes]
   const int lane = threadIdx.x % kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
   if (lane < lanes) {
+#pragma unroll
     for (int i = 0; i < kSums; ++i) {
       slots[(threadIdx.x / kWarp * kSums + i) * lanes + lane] = sums[i];
     }
@@ -234,6 +241,7 @@ OFL_DEVICE void FewColumns(const NormBackward<T>& a, const NormFewGrid<T>& grid,
       Values v = ConvertPack<C>(held_x[u].Get());
       const Values dy = ConvertPack<C>(held_dy[u].Get());
       ToValues<kCentre, kFromOutput>(v, w, bias, mean[u]);
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         sums[i] += kFromOutput ? dy.v[i] * v.v[i] : dy.v[i] * (v.v[i] * rstd[u]);
         if constexpr (kCentre) sums[N + i] += dy.v[i];

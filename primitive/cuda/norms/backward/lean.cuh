@@ -97,11 +97,13 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       Keep(a_.weight, 0, k, 1.0f);
       if constexpr (kKept > 1) Keep(a_.bias, 1, k, 0.0f);
     }
+#pragma unroll
     for (auto& w : kept_) w.Pin();
   }
   // i: 0 for the weight, 1 for the bias.
   OFL_DEVICE void Keep(const void* from, int i, int k, float missing) {
     Pack<W, N> pack;
+#pragma unroll
     for (W& one : pack.v) one = ConvertTo<W>(missing);
     if (from && Has(k)) {
       pack = LoadWholePack<N>(static_cast<const W*>(from) + this->column_ + Base::Offset(k));
@@ -111,6 +113,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     } else {
       Words16 words;
       memcpy(&words, &pack, sizeof(words));
+#pragma unroll
       for (int w = 0; w < kWords; ++w) *Place(i, k, w) = words.v[w];
     }
   }
@@ -174,10 +177,12 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     if constexpr (kFromOutput) {
       Values bias = {};
       if constexpr (kKept > 1) bias = Kept(1, k);
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         row.v.v[i] = (row.v.v[i] - bias.v[i]) * ReciprocalOf(ClampWeight(w.v[i]));
       }
     } else {
+#pragma unroll
       for (C& v : row.v.v) {
         if (kCentre) v -= mean;
         if (!kLate) v *= rstd;
@@ -190,6 +195,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       return ConvertPack<C>(kept_[i * kPacks + k].Get());
     } else {
       Words16 words;
+#pragma unroll
       for (int w = 0; w < kWords; ++w) words.v[w] = *Place(i, k, w);
       Pack<W, N> pack;
       memcpy(&pack, &words, sizeof(pack));
@@ -215,6 +221,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       Row& row = rows[kHold ? k : 0];
       const Values w = Kept(0, k);
       row = Read(words, k, w, mean, rstd);
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         const C dy = row.g.v[i], v = row.v.v[i], g = dy * w.v[i];
         sums[0] += g * v;
@@ -252,6 +259,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       Values w, dx;
       if (kLate || !kHold) w = Kept(0, k);
       if (!kHold) row = Read(words, k, w, mean, rstd);
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         const C x_hat = gradient.XHat(row.v.v[i]);
         const C g = kLate || !kHold ? row.g.v[i] * w.v[i] : row.g.v[i];

@@ -106,6 +106,7 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       row.g = in.dy[k].GetWide();
       const Values w = Weight(k);
       C sum = 0;
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         C& v = row.v.v[i];
         if (kCentre) v -= in.mean;
@@ -132,6 +133,7 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
                          bool active) {
     Values w, dx;
     if (kLate) w = Weight(k);
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       const C x_hat = gradient.XHat(row.v.v[i]);
       const C g = kLate ? row.g.v[i] * w.v[i] : row.g.v[i];

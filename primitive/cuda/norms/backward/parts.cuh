@@ -174,6 +174,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     for (int mask = kWarp / 2; mask >= more_.team; mask /= 2) {
 #pragma unroll
       for (int k = 0; k < kPacks; ++k) {
+#pragma unroll
         for (int i = 0; i < N; ++i) {
           dweight_[k].v[i] += ShuffleXor(dweight_[k].v[i], mask);
           if (kCentre) dbias_[k].v[i] += ShuffleXor(dbias_[k].v[i], mask);
@@ -190,6 +191,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     for (int k = 0; k < kPacks; ++k) {
       if (!Has(k)) continue;
       C* const to = region + column_ + Offset(k);
+#pragma unroll
       for (int i = 0; i < N; ++i) add(to + i, dweight_[k].v[i], kCentre ? dbias_[k].v[i] : C(0));
     }
     if (extra_ >= 0 && more_.slices == 1) {

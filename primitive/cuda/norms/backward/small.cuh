@@ -117,6 +117,7 @@ class NormSmall {
     SumColumns(first + lane, way_of * blocks + gather.block(), ways, sums);
     C* const slots =  // [block_ways][kSums][lanes]
         reinterpret_cast<C*>(shared_ + ClusterGather<C>::Bytes(blocks, values));
+#pragma unroll
     for (int i = 0; i < kSums; ++i) {
       slots[(way_of * kSums + i) * grid_.lanes + lane] = sums[i];
     }
@@ -168,6 +169,7 @@ class NormSmall {
   OFL_DEVICE void LoadWeights(const void* weights, int col, int step, int cols, C missing,
                               C (&w)[kHeld]) const {
     if (!weights) {
+#pragma unroll
       for (C& one : w) one = missing;
     } else if (a_.float_weight) {
       LoadWeights<float>(weights, col, step, cols, w);

@@ -55,6 +55,7 @@ OFL_DEVICE NormSums<T, kCentre> SumPacks(const NormBackward<T>& a, int64_t row, 
         ToValues<kCentre, false>(v, w, bias, mean);
       }
       if (first > 0 || last < N) ClearOutside(v, first, last);
+#pragma unroll
       for (int i = 0; i < N; ++i) sums.Add(g.v[i] * w.v[i], v.v[i]);
     }
   }
@@ -118,9 +119,11 @@ __global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceW
   } else if (first < cols) {  // what is left of the last 16 bytes
 #pragma unroll 1
     for (int unit = way; unit < units; unit += kWays, part += kWays * stride) {
+#pragma unroll
       for (int i = 0; i < N; ++i) sum.v[i] += first + i < cols ? part[i] : C(0);
     }
   }
+#pragma unroll
   for (int i = 0; i < N; ++i) slots[way][lane * N + i] = sum.v[i];
   __syncthreads();
   const int64_t place = int64_t{blockIdx.x} * kColumns + threadIdx.x;
@@ -157,6 +160,7 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
     for (int i = 0; i < kAtOnce; ++i) {
       r[i] = row + i * blockDim.x < a.rows ? residual[row + i * blockDim.x] : C(0);
     }
+#pragma unroll
     for (const C one : r) needed |= !(one <= negligible && one >= -negligible);
   }
   if (!__syncthreads_or(needed)) return;

@@ -36,6 +36,7 @@ class TeamSums {
   // Before the team meets; then Total.
   OFL_DEVICE void Post(const C (&values)[kValues]) {
     C v[kPlaces] = {};
+#pragma unroll
     for (int i = 0; i < kValues; ++i) v[i] = values[i];
     const int lane = threadIdx.x % kWarp;
 #pragma unroll
@@ -70,6 +71,7 @@ class TeamSums {
       slots_ += phase_ ? -kPlaces * kMaxWarps : kPlaces * kMaxWarps;
       phase_ = !phase_;
     }
+#pragma unroll
     for (int i = 0; i < kValues; ++i) values[i] = __shfl_sync(0xffffffffu, sum, i * kLanes);
   }
 
@@ -255,6 +257,7 @@ class NormTeam {
     uint4 words[kWords] = {};
     if (lane < warps) {
       const char* const slot = SumSlots() + (team_ * warps + lane) * kReduceSlotBytes;
+#pragma unroll
       for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const uint4*>(slot)[i];
     }
     phase_ ^= 1;

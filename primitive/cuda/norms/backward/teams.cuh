@@ -222,6 +222,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
         }
         v[at] = ToV(x, k, mean, w);
         dy[at] = ConvertPack<C>(packed_dy);
+#pragma unroll
         for (int i = 0; i < N; ++i) sums.Add(dy[at].v[i] * w.v[i], v[at].v[i]);
       }
     }
@@ -264,6 +265,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
   OFL_DEVICE void ApplyTo(const NormGradient<T, kCentre, kFromOutput>& gradient, int k,
                           const Values& w, const Values& v, const Values& dy) {
     Values dx;
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       const C x_hat = gradient.XHat(v.v[i]);
       dx.v[i] = gradient.Dx(dy.v[i] * w.v[i], x_hat);

@@ -206,6 +206,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     if (!kMasked) return;
     uint32_t mask = mask_[k];
     PinRegister(mask);  // the compiler would keep its bits in registers of their own
+#pragma unroll
     for (int i = 0; i < N; ++i) {
       v.v[i] = mask >> i & 1 ? v.v[i] : C(0);
       dy.v[i] = mask >> i & 1 ? dy.v[i] : C(0);
@@ -230,6 +231,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
         const Values w = Read(weights_, k);
         Values v, dy;
         Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
+#pragma unroll
         for (int i = 0; i < N; ++i) sums.Add(dy.v[i] * w.v[i], v.v[i]);
       });
     }
@@ -255,6 +257,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
       const Values w = Read(weights_, k);
       Values v, dy, dx;
       Read<decltype(shifted)::value, decltype(masked)::value>(row, k, mean, w, v, dy);
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         if constexpr (kOwn) {
           dx.v[i] = RoundedAlike(factors, w.v[i], v.v[i], dy.v[i], dweight_[k].v[i]);
@@ -310,6 +313,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
         StoreAlignedPack(to, packed[k].Get());
       } else if (mask_[k] != 0) {
         const Pack<T, N> dx = packed[k].Get();
+#pragma unroll
         for (int i = 0; i < N; ++i) {
           if (mask_[k] >> i & 1) to[i] = dx.v[i];
         }
@@ -321,6 +325,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     C* const parts = grid_.parts + part * PartPitch<C>(a_.cols);
 #pragma unroll
     for (int k = 0; k < kPacks; ++k) {
+#pragma unroll
       for (int i = 0; i < N; ++i) {
         if (mask_[k] >> i & 1) parts[Column(k) + i] = sums[k].v[i];
       }

@@ -38,6 +38,7 @@ class NormSliceExchange {
   OFL_DEVICE void Send(int turn, const Sums& sums) const {
     if (threadIdx.x % kWarp != 0) return;
     uint64_t* const to = Of(turn) + slice_;
+#pragma unroll
     for (int k = 0; k < kSums; ++k) {
       const uint64_t word = uint64_t{static_cast<uint32_t>(turn + 1)} << 32 |
                             __float_as_uint(reinterpret_cast<const float*>(&sums)[k]);
@@ -60,6 +61,7 @@ class NormSliceExchange {
         come = true;
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
           for (int k = 0; k < kSums; ++k) {
             words[i][k] = uint64_t{static_cast<uint32_t>(turn + 1)} << 32;
             if (slice + i * kWarp < slices_) {
@@ -69,6 +71,7 @@ class NormSliceExchange {
         }
 #pragma unroll
         for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
           for (int k = 0; k < kSums; ++k) {
             come &= words[i][k] >> 32 == static_cast<uint32_t>(turn + 1);
           }
@@ -76,12 +79,14 @@ class NormSliceExchange {
       }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) {
+#pragma unroll
         for (int k = 0; k < kSums; ++k) {
           totals[k] += __uint_as_float(static_cast<uint32_t>(words[i][k]));
         }
       }
     }
     Sums sums;
+#pragma unroll
     for (int k = 0; k < kSums; ++k) {
       reinterpret_cast<float*>(&sums)[k] = ReduceLanes<kWarp>(totals[k], Plus{});
     }
