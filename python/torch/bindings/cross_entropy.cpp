@@ -11,6 +11,8 @@
 namespace oneflow_lite::torch_ops {
 namespace {
 
+constexpr char kBackward[] = "cross_entropy_backward";
+
 struct LossCall {
   LossCall(const Tensor& logits, const Tensor& targets, int64_t ignore_index, double smoothing)
       : x(logits), target(targets) {
@@ -19,8 +21,7 @@ struct LossCall {
     Require(target.known && target.dtype == DType::kInt64 && target.ndim == 1 &&
                 target.sizes[0] == x.sizes[0],
             "cross_entropy(): targets must be int64, one for each row of logits");
-    Require(target.device.type == x.device.type,
-            "cross_entropy(): targets are on another device than logits");
+    RequireBeside("cross_entropy", "target", target, x);
     shape = {.rows = x.sizes[0],
              .classes = x.sizes[1],
              .ignore_index = ignore_index,
@@ -42,12 +43,16 @@ const int64_t* Dense(const Tensor& targets, const TensorInfo& info, OptionalTens
   return static_cast<const int64_t*>((*copy)->data());
 }
 
-// A list of numbers: of those, or of one.
-int64_t StepOf(const TensorInfo& t) { return t.ndim == 0 || t.numel() == 1 ? 0 : t.strides[0]; }
-
-DType ComputeDType(ScalarType type) {
-  return type == ScalarType::Double ? DType::kFloat64 : DType::kFloat32;
+// Of one number of x's compute type, or of one for each of its rows: from number to number.
+int64_t StepOf(const char* op, const char* name, const TensorInfo& t, const TensorInfo& x) {
+  const bool one = t.numel() == 1;
+  Require(t.known && t.dtype == ComputeType(x.dtype) &&
+              (one || (t.ndim == 1 && t.sizes[0] == x.sizes[0])),
+          op, "(): ", name, " must be one number, or one for each row");
+  RequireBeside(op, name, t, x);
+  return one ? 0 : t.strides[0];
 }
+
 // The dtype of a result.
 DType ResultDType(ScalarType type) {
   switch (type) {
@@ -55,9 +60,17 @@ DType ResultDType(ScalarType type) {
       return DType::kFloat16;
     case ScalarType::BFloat16:
       return DType::kBFloat16;
+    case ScalarType::Double:
+      return DType::kFloat64;
     default:
-      return ComputeDType(type);
+      Require(type == ScalarType::Float, "cross_entropy(): a loss must have a floating dtype");
+      return DType::kFloat32;
   }
+}
+// One target for each of `rows` losses, or of any number of them.
+void CheckTargets(const char* op, const TensorInfo& target, int64_t rows) {
+  Require(target.known && target.dtype == DType::kInt64 && target.numel() == rows, op,
+          "(): target must be int64, one for each loss");
 }
 
 }  // namespace
@@ -95,16 +108,17 @@ Tensor CrossEntropyGradient(const Tensor& logits, const Tensor& targets, const T
                                 smoothing);
   }
   const TensorInfo d(dloss);
-  Require(d.known && d.dtype == ComputeType(call.x.dtype) &&
-              (d.numel() == 1 || (d.ndim == 1 && d.numel() == call.shape.rows)),
-          "cross_entropy_backward(): the losses' gradient must be one number, or one for each row");
+  const int64_t step = StepOf(kBackward, "the losses' gradient", d, call.x);
+  const TensorInfo numbers(stats);
+  RequireNumbers(kBackward, "stats", numbers, ComputeType(call.x.dtype), 2 * call.shape.rows,
+                 call.x);
   Tensor dx = EmptyLike(call.x);
   if (call.x.numel() == 0) return dx;
   CurrentStream stream(call.x.device);
   const auto& backward =
       Primitive<CrossEntropyBackward>(call.x.device.type, {.dtype = call.x.dtype});
-  Check(backward.Launch(stream, call.shape, call.x.data, call.targets(), stats.data(), d.data,
-                        StepOf(d), dx.data()));
+  Check(backward.Launch(stream, call.shape, call.x.data, call.targets(), numbers.data, d.data,
+                        step, dx.data()));
   return dx;
 }
 
@@ -124,9 +138,8 @@ Tensor CrossEntropyReplace(const Tensor& logits, const Tensor& targets, const Op
   Tensor loss = Empty(&rows, 1, ComputeType(call.x.dtype), call.x.device);
   if (rows == 0) return loss;
   if (scale) {
-    const TensorInfo s(*scale);
-    Require(s.known && s.dtype == ComputeType(call.x.dtype) && s.numel() == 1,
-            "cross_entropy(): scale must be one number of the logits' compute type");
+    RequireNumbers("cross_entropy", "scale", TensorInfo(*scale), ComputeType(call.x.dtype), 1,
+                   call.x);
   }
   CurrentStream stream(call.x.device, invariant);
   const auto& in_place = RowPrimitive<CrossEntropyInPlace>(
@@ -139,8 +152,9 @@ Tensor CrossEntropyReplace(const Tensor& logits, const Tensor& targets, const Op
 
 Tensor MeanWeightOf(const Tensor& targets, int64_t ignore_index, ScalarType dtype) {
   const TensorInfo target(targets);
+  CheckTargets("mean_weight", target, target.numel());
   OptionalTensor copy;
-  const DType compute = ComputeDType(dtype);
+  const DType compute = ComputeType(ResultDType(dtype));
   Tensor weight = Empty(nullptr, 0, compute, target.device);
   CurrentStream stream(target.device);
   const auto& mean = Primitive<MeanWeight>(target.device.type, {.dtype = compute});
@@ -154,29 +168,34 @@ std::tuple<Tensor, Tensor> ReduceLossOf(const Tensor& losses, const OptionalTens
   const TensorInfo loss(losses);
   OptionalTensor copy;
   const DType result = ResultDType(dtype);
+  const int64_t rows = loss.numel();
+  RequireNumbers("reduce_loss", "loss", loss, ComputeType(result), rows, loss);
   Tensor value = Empty(nullptr, 0, result, loss.device);
   Tensor weight = Empty(nullptr, 0, ComputeType(result), loss.device);
   static constexpr int64_t kNoTarget = 0;  // where there are none, but a mean is asked for
-  const int64_t* target = !targets            ? nullptr
-                          : loss.numel() == 0 ? &kNoTarget
-                                              : Dense(*targets, TensorInfo(*targets), &copy);
+  const int64_t* target = nullptr;
+  if (targets) {
+    const TensorInfo t(*targets);
+    CheckTargets("reduce_loss", t, rows);
+    RequireBeside("reduce_loss", "target", t, loss);
+    target = rows == 0 ? &kNoTarget : Dense(*targets, t, &copy);
+  }
   CurrentStream stream(loss.device);
   const auto& reduce = Primitive<ReduceLoss>(loss.device.type, {.dtype = result});
-  Check(reduce.Launch(stream, loss.numel(), ignore_index, loss.data, target, value.data(),
+  Check(reduce.Launch(stream, rows, ignore_index, loss.data, target, value.data(),
                       weight.data()));
   return {std::move(value), std::move(weight)};
 }
 
 void ScaleRowsOf(const Tensor& input, const Tensor& factor) {
   const TensorInfo x(input), f(factor);
-  Require(x.is_floating() && x.ndim == 2 && IsContiguous(x) &&
-              (f.numel() == 1 || f.numel() == x.sizes[0]) && f.known &&
-              f.dtype == ComputeType(x.dtype),
-          "scale_rows_(): input must be contiguous rows, factor one number or one for each row");
+  Require(x.is_floating() && x.ndim == 2 && IsContiguous(x),
+          "scale_rows_(): input must be contiguous rows");
+  const int64_t step = StepOf("scale_rows_", "factor", f, x);
   if (x.numel() == 0) return;
   CurrentStream stream(x.device);
   const auto& scale = Primitive<ScaleRows>(x.device.type, {.dtype = x.dtype});
-  Check(scale.Launch(stream, x.sizes[0], x.sizes[1], f.data, StepOf(f), x.data));
+  Check(scale.Launch(stream, x.sizes[0], x.sizes[1], f.data, step, x.data));
 }
 
 }  // namespace oneflow_lite::torch_ops

@@ -33,8 +33,7 @@ struct NormCall {
             " must have input's dtype, or float32 beside 16 bits");
     Require(column.numel() == rows.cols, op, "(): ", name, " has ", column.numel(),
             " elements, but rows have ", rows.cols);
-    Require(column.device.type == x.device.type && column.device.index == x.device.index, op,
-            "(): ", name, " is on another device than input");
+    RequireBeside(op, name, column, x);
     spec.weight_dtype = column.dtype;
     if (IsContiguous(column)) return column.data;
     *copy = Copied(tensor);
@@ -49,6 +48,12 @@ struct NormCall {
     int64_t sizes[64];
     for (int64_t d = 0; d < x.ndim; ++d) sizes[d] = d < axis ? x.sizes[d] : 1;
     return Empty(sizes, x.ndim, ComputeType(x.dtype), x.device);
+  }
+  // What forward gave of these.
+  const void* Number(const Tensor& statistics, const char* name) const {
+    const TensorInfo numbers(statistics);
+    RequireNumbers(op, name, numbers, ComputeType(x.dtype), rows.rows, x);
+    return numbers.data;
   }
   Tensor ColumnLike(const TensorInfo& column) const {
     return Empty(column.sizes, column.ndim, column.dtype, x.device);
@@ -160,9 +165,7 @@ NormOutputs Forward(const char* op, const NormInput& input, const Tensor* residu
   OptionalTensor copy;
   if (residual) {
     const TensorInfo r(*residual);
-    Require(r.known && r.dtype == call.x.dtype && r.numel() == call.x.numel() &&
-                r.device.type == call.x.device.type,
-            op, "(): residual must have input's shape, dtype and device");
+    RequireAlike(op, "residual", r, call.x);
     args.residual = Dense(call, *residual, r, invariant, &copy);
     out.sum = EmptyLike(call.x);
     args.sum = out.sum->data();
@@ -177,8 +180,7 @@ NormGradients Backward(const char* op, const Tensor& dout, const TensorInfo& dy,
                        const NormInput& input, const Tensor* mean, const Tensor& rstd, int64_t dims,
                        const bool (&needs)[3], bool invariant) {
   const NormCall call(op, input, dims);
-  Require(dy.known && dy.dtype == call.x.dtype && dy.numel() == call.x.numel(), op,
-          "(): the gradient's shape and dtype are not input's");
+  RequireAlike(op, "the gradient", dy, call.x);
   const auto again = [&](const Tensor& x) {
     return Backward<P>(op, dout, dy, dsum, NormInput(x, input.weight, input.bias), mean, rstd, dims,
                        needs, invariant);
@@ -189,9 +191,13 @@ NormGradients Backward(const char* op, const Tensor& dout, const TensorInfo& dy,
   typename P::Args args;
   args.dy = Dense(call, dout, dy, invariant, &copy_of_dy);
   args.x = call.x.data;
-  args.rstd = rstd.data();
+  args.rstd = call.Number(rstd, "rstd");
   args.weight = call.weight_data;
-  if (dsum) args.dsum = Dense(call, *dsum, TensorInfo(*dsum), invariant, &copy_of_dsum);
+  if (dsum) {
+    const TensorInfo d(*dsum);
+    RequireAlike(op, "the sum's gradient", d, call.x);
+    args.dsum = Dense(call, *dsum, d, invariant, &copy_of_dsum);
+  }
   NormGradients g;
   if (needs[0]) {
     g.dx = EmptyLike(call.x);
@@ -202,7 +208,7 @@ NormGradients Backward(const char* op, const Tensor& dout, const TensorInfo& dy,
     args.dweight = g.dweight->data();
   }
   if constexpr (requires { args.dbias; }) {
-    args.mean = mean->data();
+    args.mean = call.Number(*mean, "mean");
     if (needs[2] && input.bias) {
       g.dbias = call.ColumnLike(*input.of_bias);
       args.dbias = g.dbias->data();

@@ -5,7 +5,6 @@
 // Python implements by the kernel that was there before; aten itself would lead back here.
 #include <torch/csrc/stable/library.h>
 
-#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <string>
@@ -64,6 +63,9 @@ Tensor PatchedSoftmax(const Tensor& self, int64_t dim, bool half_to_float) {
   return OnStack<Tensor>::Take(Fallback(kName, self, dim, half_to_float)[0]);
 }
 
+bool ServesGradient(const TensorInfo& x, const TensorInfo& dy) {
+  return dy.known && dy.dtype == x.dtype && HasShapeOf(dy, x);
+}
 // PyTorch's number, which TorchDType knows.
 int32_t NumberOf(ScalarType type) {
   return torch::stable::detail::to<int32_t>(torch::stable::detail::from(type));
@@ -75,9 +77,7 @@ Tensor PatchedSoftmaxBackward(const Tensor& dout, const Tensor& out, int64_t dim
   const TensorInfo dy(dout), y(out);
   const bool invariant = patched_invariant;
   // dy is copied where it lies otherwise, as PyTorch does: that of a sum is one number, expanded.
-  const bool alike = dy.known && dy.dtype == y.dtype && dy.ndim == y.ndim &&
-                     std::equal(dy.sizes, dy.sizes + dy.ndim, y.sizes);
-  if (alike && NumberOf(input_dtype) == TorchDType(y.dtype) && ServesSoftmax(y, dim, invariant)) {
+  if (ServesGradient(y, dy) && NumberOf(input_dtype) == TorchDType(y.dtype) && ServesSoftmax(y, dim, invariant)) {
     return SoftmaxGradientOf(dout, dy, out, y, dim, kLog, invariant);
   }
   constexpr auto kName = kLog ? "oneflow_lite_torch::fallback__log_softmax_backward_data"
@@ -111,9 +111,6 @@ bool ServesNorm(const NormInput& input, const Sizes& shape) {
 bool ServesStatistics(const TensorInfo& x, const Tensor& numbers) {
   const TensorInfo s(numbers);
   return s.known && s.dtype == ComputeType(x.dtype) && IsContiguous(s);
-}
-bool ServesGradient(const TensorInfo& x, const TensorInfo& dy) {
-  return dy.known && dy.dtype == x.dtype && dy.numel() == x.numel();
 }
 // Flags as a number, bit by bit: lists of bool do not pass through the stable ABI both ways.
 int64_t MaskOf(const Flags& flags) {

@@ -88,7 +88,7 @@ Tensor ScaleMaskSoftmaxForward(const Tensor& given, const OptionalTensor& mask, 
     const bool wide = m.dtype == DType::kFloat32 && SizeOf(x.dtype) == 2;
     Require(m.known && (m.dtype == DType::kBool || m.dtype == x.dtype || wide), kOp,
             "(): mask must be bool, or of input's dtype, or float32 beside 16 bits");
-    Require(m.device.type == x.device.type, kOp, "(): mask is on another device than input");
+    RequireBeside(kOp, "mask", m, x);
     if (NeedsCopy(invariant, m, 16, 16)) {  // how a mask begins may choose the kernel
       return ScaleMaskSoftmaxForward(input, CopyOf(*mask), scale, causal, zero_masked_rows, true);
     }
@@ -114,8 +114,7 @@ Tensor ScaleMaskSoftmaxGradient(const Tensor& dout, const Tensor& out, double sc
   const Tensor dense_dy = AlignedRows(invariant, Contiguous(dout)),
                dense_y = AlignedRows(invariant, Contiguous(out));
   const TensorInfo dy(dense_dy), y(dense_y);
-  Require(dy.known && dy.dtype == y.dtype && dy.numel() == y.numel(),
-          "scale_mask_softmax_backward(): the gradient's shape and dtype are not the output's");
+  RequireAlike("scale_mask_softmax_backward", "the gradient", dy, y);
   const ScaleMaskSoftmaxShape shape = ShapeOf(y, scale, causal);
   Tensor dx = EmptyLike(y);
   if (y.numel() == 0) return dx;

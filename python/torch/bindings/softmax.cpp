@@ -83,8 +83,7 @@ Tensor SoftmaxGradientOf(const Tensor& dout, const TensorInfo& dy, const Tensor&
                          const TensorInfo& y, int64_t dim, bool log, bool invariant) {
   const char* op = log ? "log_softmax_backward" : "softmax_backward";
   CheckFloating(y, op);
-  Require(dy.known && dy.dtype == y.dtype, op, "(): the gradient's dtype is not the output's");
-  Require(dy.numel() == y.numel(), op, "(): the gradient's shape is not the output's");
+  RequireAlike(op, "the gradient", dy, y);
   const int64_t axis = WrapDim(dim, y.ndim, op);
   SoftmaxShape shape = ShapeOf(y, axis);
   CheckInvariant(invariant, shape, op);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/torch/bindings/tensor.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -71,6 +72,31 @@ int64_t TensorInfo::numel() const {
   int64_t n = 1;
   for (int64_t d = 0; d < ndim; ++d) n *= sizes[d];
   return n;
+}
+
+bool HasShapeOf(const TensorInfo& a, const TensorInfo& b) {
+  return a.ndim == b.ndim && std::equal(a.sizes, a.sizes + a.ndim, b.sizes);
+}
+
+void RequireBeside(const char* op, const char* name, const TensorInfo& beside,
+                   const TensorInfo& x) {
+  Require(beside.placed && beside.device.type == x.device.type &&
+              beside.device.index == x.device.index,
+          op, "(): ", name, " is on another device than input");
+  Require(beside.data || beside.numel() == 0, op, "(): ", name, " has no memory");
+}
+
+void RequireAlike(const char* op, const char* name, const TensorInfo& beside, const TensorInfo& x) {
+  Require(beside.known && beside.dtype == x.dtype && HasShapeOf(beside, x), op, "(): ", name,
+          " must have input's shape and dtype");
+  RequireBeside(op, name, beside, x);
+}
+
+void RequireNumbers(const char* op, const char* name, const TensorInfo& beside, DType dtype,
+                    int64_t count, const TensorInfo& x) {
+  Require(beside.known && beside.dtype == dtype && beside.numel() == count && IsContiguous(beside),
+          op, "(): ", name, " must be ", count, " numbers of ", Name(dtype), ", without gaps");
+  RequireBeside(op, name, beside, x);
 }
 
 Rows RowsOf(const TensorInfo& x, int64_t axis) {

@@ -79,6 +79,18 @@ struct TensorInfo {
   void* data;
 };
 
+// What a kernel reads beside x: operators are called with any tensors, and a kernel believes what it
+// is told. Each throws in the names of the operator and of the argument.
+//
+// `beside` has x's place, and memory.
+void RequireBeside(const char* op, const char* name, const TensorInfo& beside, const TensorInfo& x);
+// ... and x's shape and dtype.
+void RequireAlike(const char* op, const char* name, const TensorInfo& beside, const TensorInfo& x);
+// ... and `count` elements of a dtype, without gaps.
+void RequireNumbers(const char* op, const char* name, const TensorInfo& beside, DType dtype,
+                    int64_t count, const TensorInfo& x);
+bool HasShapeOf(const TensorInfo& a, const TensorInfo& b);
+
 // A tensor seen as rows x cols, with the dims from `axis` on as columns.
 struct Rows {
   int64_t rows = 1, cols = 1;
