@@ -113,6 +113,9 @@ class Mover {
     if (x_col == 1 && cols * kItem <= kLong) {
       return CopyRows(rows, cols * kItem, x, x_row * kItem, y, cols_.out * kItem);
     }
+    if (x_col == -1 && x_row == -cols && cols_.out == cols) {  // one long row
+      return reverse_(1, rows * cols, x - (rows * cols - 1), 0, y, 0);
+    }
     if (x_col == -1) return reverse_(rows, cols, x - (cols - 1), x_row, y, cols_.out);
     for (int64_t r = 0; r < rows; ++r, x += x_row, y += cols_.out) {
       if (x_col == 1) {

@@ -35,11 +35,6 @@ namespace oneflow_lite {
 namespace HWY_NAMESPACE {
 namespace {
 
-// A loop begins at a line of code, wherever the linker lays it: 16 bytes into one, Exponentiate of
-// double made its op 4 % slower. GCC ignores -falign-functions beside `#pragma GCC target`.
-#undef OFL_ROW_LOOP
-#define OFL_ROW_LOOP __attribute__((aligned(64))) HWY_NOINLINE
-
 // Whether each of `count` elements is kept, as a mask of the vectors of D.
 template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 4)>
 HWY_INLINE hn::Mask<D> NonZero(D d, hn::Vec<hn::Rebind<uint8_t, D>> v) {

@@ -45,13 +45,13 @@ namespace {
 
 // A row's steps are functions of their own: inlined, each would be compiled for every kind of row.
 template <class T>
-HWY_NOINLINE ComputeOf<T> Largest(size_t n, const T* x) {
+OFL_ROW_LOOP ComputeOf<T> Largest(size_t n, const T* x) {
   return MaxOf(x, n);
 }
 
 // The sum of exp(x - max), which go to e where it is not null. The lines of `next` are asked for.
 template <class T>
-HWY_NOINLINE double SumOfExp(size_t n, const T* x, const T* next, ComputeOf<T> max,
+OFL_ROW_LOOP double SumOfExp(size_t n, const T* x, const T* next, ComputeOf<T> max,
                              ComputeOf<T>* e) {
   if (e == nullptr) {
     return SumExp(x, n, max,
@@ -66,7 +66,7 @@ HWY_NOINLINE double SumOfExp(size_t n, const T* x, const T* next, ComputeOf<T> m
 // y = e * factor. Of exponentials that lie in parts only whole packs can be read: such a row is not
 // brought to its alignment.
 template <class T, bool kStream>
-HWY_NOINLINE void Scale(const ComputeOf<T>* e, size_t n, ComputeOf<T> factor, T* y) {
+OFL_ROW_LOOP void Scale(const ComputeOf<T>* e, size_t n, ComputeOf<T> factor, T* y) {
   const auto f = hn::Set(TagOf<T>(), factor);
   const auto scaled = [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
     return EachPart([&](auto v) OFL_SIMD_LAMBDA { return hn::Mul(v, f); },
@@ -88,7 +88,7 @@ ComputeOf<T> FactorOf(double sum) {
 
 // y from x, its row's maximum and the factor.
 template <class T, bool kLog, bool kStream>
-HWY_NOINLINE void WriteRow(size_t n, ComputeOf<T> max, ComputeOf<T> factor, const T* x, T* y) {
+OFL_ROW_LOOP void WriteRow(size_t n, ComputeOf<T> max, ComputeOf<T> factor, const T* x, T* y) {
   const TagOf<T> d;
   const auto zero = hn::Zero(d), m = hn::Set(d, max), f = hn::Set(d, factor);
   GeneratePacks<T, kStream>(n, y, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
