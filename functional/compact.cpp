@@ -69,10 +69,12 @@ StatusOr<Tensor> MaskedScatter(const Tensor& x, const Tensor& mask, const Tensor
   OFL_ASSIGN_OR_RETURN(const Shape shape, CommonShape(kMaskedScatter, both));
   OFL_ASSIGN_OR_RETURN(const Tensor to, Expand(x, shape));
   OFL_ASSIGN_OR_RETURN(const Tensor held, Expand(mask, shape));
-  OFL_ASSIGN_OR_RETURN(const int64_t count, HeldBy(kMaskedScatter, held));
-  if (count > source.numel()) {
-    return Error(ErrorKind::kShape, kMaskedScatter, "(): source has ", source.numel(),
-                 " elements for ", count, " places");
+  if (TakesPart(held)) {
+    OFL_ASSIGN_OR_RETURN(const int64_t count, HeldBy(kMaskedScatter, held));
+    if (count > source.numel()) {
+      return Error(ErrorKind::kShape, kMaskedScatter, "(): source has ", source.numel(),
+                   " elements for ", count, " places");
+    }
   }
   OFL_ASSIGN_OR_RETURN(const Tensor line, Reshape(source, {-1}));
   return MaskedPut(to, held, line);

@@ -17,6 +17,12 @@ inline bool IsInHostMemory(const Tensor& t) { return t.device().type == DeviceTy
 // Whether reading them waits for nothing: no device, no other process.
 inline bool ReadsAtOnce(const Tensor& t) { return IsInHostMemory(t) && !GlobalOf(t); }
 
+// Whether a check of t's values is this process's: t has elements, and some may lie here. A rank
+// outside of t's placement goes on, as those do that found the values sound.
+inline bool ChecksValues(const Tensor& t) {
+  return HasData(t) && t.numel() > 0 && TakesPart(t);
+}
+
 // The elements, dense and in the host's memory, outside autograd; of a global tensor all of them,
 // by a collective. RuntimeError on meta.
 inline StatusOr<Tensor> ReadBack(absl::string_view op, const Tensor& t) {

@@ -35,9 +35,8 @@ StatusOr<Tensor> LineOf(const char* name, const Tensor& index) {
 // On the CPU places are looked at, so that an error says what the caller gave; elsewhere that would
 // wait for them.
 Status CheckPlaces(const char* name, const Tensor& places, int64_t dim, int64_t size) {
-  // Of a global one each rank looks at its own, and all go on alike.
-  const GlobalSpec* g = GlobalOf(places);
-  if (!IsInHostMemory(places) || (g && !g->local.defined())) return OkStatus();
+  if (!IsInHostMemory(places) || !ChecksValues(places)) return OkStatus();
+  const GlobalSpec* g = GlobalOf(places);  // each rank looks at its own
   Tensor dense = g ? g->local : places;
   if (!dense.is_contiguous()) {
     OFL_ASSIGN_OR_RETURN(dense, ReadBack(name, dense));

@@ -52,7 +52,7 @@ Status BroadcastBatches(const char* name, Tensor* a, Tensor* b) {
 }
 
 Status CheckInfo(const char* name, const Tensor& info, absl::string_view problem) {
-  if (!HasData(info) || info.numel() == 0) return OkStatus();
+  if (!ChecksValues(info)) return OkStatus();
   OFL_ASSIGN_OR_RETURN(const Tensor host, ReadBack(name, info));
   const int32_t* values = host.data<int32_t>();
   for (int64_t i = 0; i < host.numel(); ++i) {

@@ -22,7 +22,7 @@ Dims BatchOf(const Tensor& a);
 Status BroadcastBatches(const char* name, Tensor* a, Tensor* b);
 
 // kLinAlgError for the first matrix whose info is not 0: "linalg.inv(): (Batch element 1): " and
-// `problem`, in which "{}" stands for info. Nothing on meta.
+// `problem`, in which "{}" stands for info. Nothing on meta and on ranks without a.
 Status CheckInfo(const char* name, const Tensor& info, absl::string_view problem);
 
 }  // namespace oneflow_lite::functional

@@ -109,7 +109,7 @@ StatusOr<Tensor> CheckedWeights(const char* argument, const Tensor& w, int64_t n
   if (w.ndim() != 1 || w.numel() != n) {
     return ShapeMismatch("cov", argument, w.shape(), absl::StrCat("[", n, "]"));
   }
-  if (n > 0 && HasData(w)) {
+  if (ChecksValues(w)) {
     OFL_ASSIGN_OR_RETURN(const Tensor least, Amin(w.Detach(), Dims{0}));
     OFL_ASSIGN_OR_RETURN(const double number, ValueOf<double>("cov", least));
     if (number < 0)

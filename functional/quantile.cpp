@@ -57,7 +57,7 @@ StatusOr<Tensor> SharesOf(const Request& r, const Tensor& x, const Operand& q) {
   if (!t.defined()) return NotDefined(r.name, "q");
   if (t.ndim() > 1) return ShapeMismatch(r.name, "q", t.shape(), "at most 1 dim");
   OFL_ASSIGN_OR_RETURN(Tensor shares, Cast(t, DType::kFloat64));
-  if (HasData(shares)) {
+  if (ChecksValues(shares)) {
     OFL_ASSIGN_OR_RETURN(const Tensor host, ReadBack(r.name, shares));
     for (int64_t i = 0; i < host.numel(); ++i) {
       const double share = host.data<double>()[i];

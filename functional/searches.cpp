@@ -279,7 +279,7 @@ StatusOr<Tensor> Histc(const Tensor& input, int64_t bins, double min, double max
   const DType wide = IsFloating(input.dtype()) ? ComputeType(input.dtype()) : DType::kFloat64;
   OFL_ASSIGN_OR_RETURN(Tensor x, Reshape(input.Detach(), Shape{-1}));
   OFL_ASSIGN_OR_RETURN(x, Cast(x, wide));
-  if (min == max && x.numel() > 0) {
+  if (min == max && x.numel() > 0 && TakesPart(x)) {
     OFL_ASSIGN_OR_RETURN(TensorList ends, AMinMax(x));
     OFL_ASSIGN_OR_RETURN(min, ValueOf<double>("histc", ends[0]));
     OFL_ASSIGN_OR_RETURN(max, ValueOf<double>("histc", ends[1]));

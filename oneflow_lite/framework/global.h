@@ -32,6 +32,12 @@ inline const GlobalSpec* GlobalOf(const Tensor& t) {
   return t.defined() ? t.impl()->global_spec.get() : nullptr;
 }
 
+// Whether this process holds elements of t: false on a rank that is not of t's placement.
+inline bool TakesPart(const Tensor& t) {
+  const GlobalSpec* g = GlobalOf(t);
+  return !g || g->local.defined();
+}
+
 // "a local tensor", or "on" its placement.
 OFL_API std::string PlaceOf(const Tensor& t);
 // RuntimeError where a gradient of t is not as local as t, or on another placement.

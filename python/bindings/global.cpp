@@ -317,6 +317,9 @@ void AddScope(py::module_& m) {
         return GlobalOf(AnyTensor(t)) && !CheckFresh("", AnyTensor(t)).ok();
       },
       py::arg("tensor"), "Whether it is a view that was cut before its global tensor changed.");
+  m.def(
+      "_takes_part", [](const py::handle& t) { return TakesPart(AnyTensor(t)); }, py::arg("tensor"),
+      "Whether this rank holds elements of it, as it does of a local tensor.");
   m.def("_everywhere", &Everywhere, py::arg("same"), py::arg("placement"));
   m.def("_box_of_shard", box_of, py::arg("shape"), py::arg("placement"), py::arg("sbp"),
         py::arg("position"));

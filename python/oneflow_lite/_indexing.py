@@ -92,6 +92,8 @@ def _checked(places: Tensor, size: int, dim: int) -> Tensor:
         return places
     if not places.is_global:
         return _joined([places], [size], [dim])
+    if not _ext._takes_part(places):
+        return places
     for extreme in (places.amin().item(), places.amax().item()):  # the same on every rank
         if not -size <= extreme < size:
             raise IndexError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._math import norm
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite.autograd._grad_mode import no_grad
@@ -24,6 +25,8 @@ def _refuse(name: str, scale_grad_by_freq: bool) -> None:
 
 @no_grad()
 def _bound(weight: Tensor, input: Tensor, most: float, norm_type: float) -> None:
+    if not _ext._takes_part(input):
+        return
     rows = _C.unique(input)  # in order
     for row in rows[[0, -1]].tolist() if rows.numel() else ():
         if not 0 <= row < weight.shape[0]:  # before the table changes

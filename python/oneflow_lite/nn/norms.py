@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._warnings import warn
 from oneflow_lite.cuda import current_stream
@@ -24,7 +25,9 @@ _warned = False
 def _warn_of_zero_weights(weight: Tensor) -> None:
     """Says once per process what a memory-efficient norm does to a weight of 0."""
     global _warned
-    if _warned or weight.is_meta or not _C.eq(weight.detach(), 0).sum().item():
+    if _warned or weight.is_meta or not _ext._takes_part(weight):
+        return
+    if not _C.eq(weight.detach(), 0).sum().item():
         return
     _warned = True
     warn(
