@@ -36,10 +36,9 @@ struct CallArguments {
 // Reads what was passed by keyword. `given` has a bit per argument so far. `target` gets the value
 // of out=, which is no argument of the function itself; null: it is not taken.
 bool ReadKeywords(const BoundFunction& b, PyObject* const* values, PyObject* kwnames,
-                  uint64_t* given, Value* out, PyObject** target) {
+                  OlderReduction older, uint64_t* given, Value* out, PyObject** target) {
   const FunctionSchema& f = *b.schema;
-  OlderReduction older;
-  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); ++k) {
+  for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
     PyObject* name = TupleItem(kwnames, k);
     size_t i = 0;
     while (i < b.names.size() && b.names[i] != name) ++i;
@@ -131,11 +130,29 @@ bool ReadPositional(const BoundFunction& b, PyObject* self, PyObject* const* arg
   return true;
 }
 
+// A call that was refused, once more, if its arguments are a loss's in PyTorch's order, which has
+// those that `reduction` replaced.
+bool ReadOlderCall(const BoundFunction& b, const CallArguments& g, Value* out, PyObject** target) {
+  OlderReduction older;
+  std::vector<PyObject*> args(g.args, g.args + g.nargs);
+  if (g.self || !PyErr_ExceptionMatches(PyExc_TypeError)) return false;
+  if (!older.TakeByPlace(*b.schema, &args)) return false;
+  PyErr_Clear();
+  for (size_t i = 0; i < b.schema->args.size(); ++i) out[i] = Value();
+  uint64_t given = 0;
+  const auto count = static_cast<Py_ssize_t>(args.size());
+  return ReadPositional(b, nullptr, args.data(), count, &given, out) &&
+         ReadKeywords(b, g.args + g.nargs, g.kwnames, older, &given, out, target) &&
+         FillDefaults(b, given, out);
+}
+
 // `target`: see ReadKeywords.
 bool ReadCall(const BoundFunction& b, const CallArguments& g, Value* out, PyObject** target) {
   uint64_t given = 0;
-  return ReadPositional(b, g.self, g.args, g.nargs, &given, out) &&
-         (!g.kwnames || ReadKeywords(b, g.args + g.nargs, g.kwnames, &given, out, target)) &&
+  if (!ReadPositional(b, g.self, g.args, g.nargs, &given, out)) {
+    return ReadOlderCall(b, g, out, target);
+  }
+  return (!g.kwnames || ReadKeywords(b, g.args + g.nargs, g.kwnames, {}, &given, out, target)) &&
          FillDefaults(b, given, out);
 }
 
@@ -169,7 +186,7 @@ bool ReadOlder(const BoundFunction& b, const CallArguments& g, const std::vector
     if (!ReadArgument(f.name.c_str(), a, value, &out[order[k]])) return false;
     given |= uint64_t{1} << order[k];
   }
-  if (g.kwnames && !ReadKeywords(b, g.args + g.nargs, g.kwnames, &given, out, target)) return false;
+  if (!ReadKeywords(b, g.args + g.nargs, g.kwnames, {}, &given, out, target)) return false;
   for (const size_t i : order) {
     if (!(given >> i & 1)) return false;
   }

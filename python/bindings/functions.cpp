@@ -80,7 +80,7 @@ int SpreadOf(const FunctionSchema& f, size_t num_positional) {
   const size_t last = num_positional - 1;
   const ArgSchema& a = f.args[last];
   const bool after_self = last == 0 || (last == 1 && f.args[0].type == ArgType::kTensor);
-  return a.type == ArgType::kInts && !a.optional && after_self ? static_cast<int>(last) : -1;
+  return a.type == ArgType::kInts && after_self ? static_cast<int>(last) : -1;
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arguments that functions took before they got a better one, read from a call's keywords.
+// Arguments that functions took before they got a better one, read from a call's keywords and, in
+// PyTorch's order, by place.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "python/bindings/arguments.h"
@@ -17,6 +19,28 @@ inline bool IsNamed(PyObject* name, absl::string_view text) {
 // What PyTorch's losses took before there was "reduction".
 struct OlderReduction {
   PyObject *size_average = nullptr, *reduce = nullptr;
+
+  // Takes both out of arguments by place in PyTorch's order, in which `reduce` is before
+  // `reduction`, and `size_average` before that or before ignore_index and eps, if they are there;
+  // false where they are in our order: `size_average` is then no bool and not None.
+  bool TakeByPlace(const FunctionSchema& f, std::vector<PyObject*>* args) {
+    const size_t i = PlaceOf(f);
+    if (i == f.args.size() || i == 0) return false;
+    const std::string& before = f.args[i - 1].name;
+    const size_t first = before == "ignore_index" || before == "eps" ? i - 1 : i;
+    const auto is_older = [&](size_t at) {
+      return at < args->size() && ((*args)[at] == Py_None || PyBool_Check((*args)[at]));
+    };
+    if (!is_older(first)) return false;
+    if (args->size() > i + 1 && !is_older(i + 1)) return false;
+    size_average = (*args)[first];
+    if (args->size() > i + 1) {
+      reduce = (*args)[i + 1];
+      args->erase(args->begin() + static_cast<std::ptrdiff_t>(i + 1));
+    }
+    args->erase(args->begin() + static_cast<std::ptrdiff_t>(first));
+    return true;
+  }
 
   // Whether the keyword is one of the two, in a function that has them; then it is kept.
   bool Takes(const FunctionSchema& f, PyObject* name, PyObject* value) {

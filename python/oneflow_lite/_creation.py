@@ -153,9 +153,9 @@ def logspace(
 # Methods of Tensor: of the same dtype and device.
 
 
-def new_empty(self: Tensor, size: Sequence[int], **kwargs: Any) -> Tensor:
+def new_empty(self: Tensor, *size: Any, **kwargs: Any) -> Tensor:
     """Uninitialised memory, of this tensor's dtype and device where not given otherwise."""
-    return _C.empty(size, **{"dtype": self.dtype, "device": self.device} | kwargs)
+    return _C.empty(*size, **{"dtype": self.dtype, "device": self.device} | kwargs)
 
 
 def sizes_given(args: tuple[Any, ...]) -> list[int] | None:

@@ -87,7 +87,7 @@ class _Argument:
         kind, _, rest = text.partition(" ")
         self.name, _, default = rest.partition("=")
         kind = re.sub(r"\(a!?\)", "", kind)
-        self.is_list = kind == "int[]"
+        self.is_list = kind.removesuffix("?") == "int[]"
         optional = kind.endswith("?")
         self.type = _TYPES[kind.removesuffix("?")] + (" | None" if optional else "")
         default = default.replace("'", '"')
@@ -120,8 +120,11 @@ def _line(name: str, arguments: list[str], result: str, indent: str, overload: b
     return f"{head}{indent}def {name}(\n{inner}{indent}) -> {result}: ..."
 
 
-def _is_spread(last: _Argument) -> bool:
-    return last.is_list and not last.default
+def _is_spread(places: list[_Argument]) -> bool:
+    """Whether the last is an int[] that may be given one by one: zeros(2, 3), x.view(2, 3)."""
+    if not places or not places[-1].is_list or places[-1].default not in ("", " = None"):
+        return False
+    return [a.type for a in places[:-1]] in ([], ["Tensor"])
 
 
 def _definitions(function: dict[str, Any], *, method: bool) -> str:
@@ -130,7 +133,7 @@ def _definitions(function: dict[str, Any], *, method: bool) -> str:
     one = [_definition(function["signature"], method=method, overloaded=several)]
     # What x.view(*size) has beside it bears the name that introspection sees.
     places = _parse(function["signature"])[1]
-    called = places[-1].name if method and places and _is_spread(places[-1]) else None
+    called = places[-1].name if method and _is_spread(places) else None
     others = [
         _definition(signature, method=method, overloaded=True, called=called)
         for signature in function["overloads"]
@@ -187,8 +190,7 @@ def _definition(
                 *by_keyword]  # fmt: skip
         return "\n".join([_line(name, only, "Tensor", indent, True),
                           _line(name, pair, result, indent, True), *others])  # fmt: skip
-    # An int[] at the end may be spread: zeros(2, 3), x.view(2, 3).
-    spread = bool(places) and _is_spread(places[-1])
+    spread = _is_spread(places)
     arguments = [*first, *map(str, places), *by_keyword]
     lines = [_line(name, arguments, result, indent, spread or overloaded or bool(others))]
     if spread:

@@ -47,6 +47,18 @@ def test_a_list_that_holds_masks_is_an_index_for_each_dim(index, source, x):
     assert np.array_equal(host(x), expected)
 
 
+def test_dims_one_by_one(device):
+    x = flow.ones(1, 2, 1, device=device)
+    assert x.squeeze(0, 2).shape == (2,) and x.squeeze(0, -1).shape == (2,)
+    assert x.clone().squeeze_(0, 2).shape == (2,)
+    assert x.count_nonzero(0, 1).tolist() == [2]
+    assert x.new_empty(2, 3).shape == x.new_empty((2, 3)).shape == x.new_empty(size=(2, 3)).shape
+    with pytest.raises(TypeError, match="argument 'dim' must be ints, but item 1 is float"):
+        x.squeeze(0, 2.0)
+    with pytest.raises(TypeError, match="multiple values for argument 'dim'"):
+        x.squeeze(0, 2, dim=1)
+
+
 def test_masks_of_uint8_in_a_list(x):
     with pytest.warns(UserWarning, match="a list that holds masks"):
         found = x[[flow.tensor([1, 0], dtype=flow.uint8, device=x.device)]]
@@ -139,6 +151,76 @@ def test_size_average_and_reduce_of_modules(name, given):
     assert module.reduction == meant_by(*given)
     operands = MODULES[name](flow.tensor(A), flow.tensor(B))
     assert bits(module(*operands)) == bits(cls(reduction=meant_by(*given))(*operands))
+
+
+W = np.array([0.5, 2.0, 1.0])
+# In PyTorch's order, of a and b and a weight: what comes before size_average, and after `reduce` and
+# the reduction; those with ignore_index or eps between the two are apart.
+BY_PLACE = {
+    "mse_loss": ([], []), "l1_loss": ([], []), "smooth_l1_loss": ([], [0.3]), "kl_div": ([], [True]),
+    "binary_cross_entropy": ([W], []), "binary_cross_entropy_with_logits": ([W], [W]),
+    "soft_margin_loss": ([], []), "hinge_embedding_loss": ([0.7], []),
+    "multilabel_soft_margin_loss": ([W], []),
+}  # fmt: skip
+IN_MODULES = {
+    "mse_loss": "MSELoss", "l1_loss": "L1Loss", "smooth_l1_loss": "SmoothL1Loss",
+    "kl_div": "KLDivLoss", "binary_cross_entropy": "BCELoss", "soft_margin_loss": "SoftMarginLoss",
+    "binary_cross_entropy_with_logits": "BCEWithLogitsLoss",
+    "hinge_embedding_loss": "HingeEmbeddingLoss",
+    "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss",
+}  # fmt: skip
+
+
+def tensors(values):
+    return [flow.tensor(v) if isinstance(v, np.ndarray) else v for v in values]
+
+
+@pytest.mark.filterwarnings("ignore:.*older arguments")
+@pytest.mark.parametrize("name", BY_PLACE)
+def test_size_average_and_reduce_by_place(name):
+    function, cls = getattr(F, name), getattr(flow.nn, IN_MODULES[name])
+    front, rest = map(tensors, BY_PLACE[name])
+    a, b = flow.tensor(A), flow.tensor(B)
+    for reduction in ("none", "sum", "mean"):
+        want = bits(function(a, b, *front, reduction, *rest))
+        assert bits(function(a, b, *front, None, None, reduction, *rest)) == want
+        assert bits(cls(*front, None, None, reduction, *rest)(a, b)) == want
+        assert bits(cls(*front, reduction, *rest)(a, b)) == want
+    for size_average, reduce in GIVEN:
+        meant = meant_by(size_average, reduce)
+        want = bits(function(a, b, *front, meant))
+        assert bits(function(a, b, *front, size_average, reduce)) == want
+        assert bits(cls(*front, size_average, reduce)(a, b)) == want
+    with pytest.warns(UserWarning, match=rf"{name}\(\): .*reduction='sum'"):
+        assert bits(function(a, b, *front, False)) == bits(function(a, b, *front, "sum"))
+
+
+@pytest.mark.filterwarnings("ignore:.*older arguments")
+def test_size_average_before_other_arguments_by_place():
+    logits, target = flow.tensor(X[0], dtype=flow.float64), flow.tensor([1, 2, 1])
+    weight = flow.tensor([1.0, 2.0, 0.5, 1.0], dtype=flow.float64)
+    for function, cls in ((F.cross_entropy, "CrossEntropyLoss"), (F.nll_loss, "NLLLoss")):
+        made = getattr(flow.nn, cls)
+        want = function(logits, target, weight, 2, "sum").item()
+        assert function(logits, target, weight, None, 2, None, "sum").item() == want
+        assert function(logits, target, weight, False, 2).item() == want
+        assert made(weight, None, 2, None, "sum")(logits, target).item() == want
+        assert made(weight, False, 2)(logits, target).item() == want
+        assert made(None, True, 2).ignore_index == 2
+    want = F.cross_entropy(logits, target, weight, 2, "sum", 0.2).item()
+    assert F.cross_entropy(logits, target, weight, None, 2, None, "sum", 0.2).item() == want
+    rates = flow.tensor(A)
+    want = F.poisson_nll_loss(rates, rates, False, True, 0.1, "sum").item()
+    assert F.poisson_nll_loss(rates, rates, False, True, None, 0.1, None, "sum").item() == want
+    made = flow.nn.PoissonNLLLoss(False, True, None, 0.1, None, "sum")
+    assert made(rates, rates).item() == want
+    for wrong in (
+        lambda: F.nll_loss(logits, target, weight, 2.5),
+        lambda: F.mse_loss(rates, rates, 1),
+        lambda: F.kl_div(rates, rates, None, 3),
+    ):
+        with pytest.raises(TypeError):
+            wrong()
 
 
 def test_nothing_is_said_where_nothing_is_given(recwarn):

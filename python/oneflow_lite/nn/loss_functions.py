@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._warnings import warn
@@ -20,16 +21,16 @@ def mse_loss(
     input: Tensor,
     target: Tensor,
     reduction: str = "mean",
-    *,
+    *by_place: Any,
     weight: Tensor | None = None,
     **older: bool | None,
 ) -> Tensor:
     """``(input - target)^2``, reduced by "mean", "sum" or not ("none").
 
     ``weight``, of the input's shape, multiplies each loss; the mean is over its sum. ``older`` are
-    ``size_average`` and ``reduce``, which ``reduction`` has replaced.
+    ``size_average`` and ``reduce``, which ``reduction`` has replaced; by place they come before it.
     """
-    loss = _C.mse_loss(input, target, reduction, weight=weight, **older)
+    loss = _C.mse_loss(input, target, reduction, *by_place, weight=weight, **older)
     _warn_of_shapes("mse_loss", input, target)
     return loss
 
@@ -38,12 +39,12 @@ def l1_loss(
     input: Tensor,
     target: Tensor,
     reduction: str = "mean",
-    *,
+    *by_place: Any,
     weight: Tensor | None = None,
     **older: bool | None,
 ) -> Tensor:
     """``|input - target|``, weighted and reduced as in :func:`mse_loss`."""
-    loss = _C.l1_loss(input, target, reduction, weight=weight, **older)
+    loss = _C.l1_loss(input, target, reduction, *by_place, weight=weight, **older)
     _warn_of_shapes("l1_loss", input, target)
     return loss
 
@@ -53,10 +54,15 @@ def smooth_l1_loss(
     target: Tensor,
     reduction: str = "mean",
     beta: float = 1.0,
+    *by_place: Any,
     **older: bool | None,
 ) -> Tensor:
     """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
-    loss = _C.smooth_l1_loss(input, target, reduction, beta, **older)
+    if reduction is None or isinstance(reduction, bool):  # size_average, and beta is `reduce`
+        by_place = (beta, *by_place) if beta is None or isinstance(beta, bool) else (None, "mean", beta)
+        loss = _C.smooth_l1_loss(input, target, reduction, *by_place, **older)
+    else:
+        loss = _C.smooth_l1_loss(input, target, reduction, beta, *by_place, **older)
     _warn_of_shapes("smooth_l1_loss", input, target)
     return loss
 

@@ -54,7 +54,8 @@ class CrossEntropyLoss(NLLLoss):
     label_smoothing : float
         In [0, 1]: spreads that share of the target evenly over all classes.
     inplace_backward : bool
-        Lets ``forward`` write the gradient into the memory of its logits, whose values are lost.
+        Lets ``forward``, or of float16 backward, write the gradient into the memory of its logits,
+        whose values are lost.
         That saves a tensor of their size and a third of the bytes; backward runs once.
 
     Notes
@@ -202,12 +203,16 @@ class BCEWithLogitsLoss(BCELoss):
 
 
 def _take_older_arguments(cls: type[Module]) -> None:
-    """Let ``cls(size_average=..., reduce=...)`` set ``reduction``, with a warning.
+    """Let ``cls(size_average=..., reduce=...)`` set ``reduction``, with a warning, and by place.
 
     ``cls(input, target)``, which makes a loss of its operands, is an error that says so.
     """
     init = vars(cls)["__init__"]
     names = list(inspect.signature(init).parameters)[1:]
+    last = names.index("reduction")
+    # PyTorch has size_average here, and `reduce` before reduction.
+    first = last - (names[last - 1] in ("ignore_index", "eps") and last > 0)
+    in_pytorch = [*names[:first], "size_average", *names[first:last], "reduce", *names[last:]]
 
     @functools.wraps(init)
     def __init__(
@@ -217,6 +222,11 @@ def _take_older_arguments(cls: type[Module]) -> None:
         reduce: bool | None = None,
         **kwargs: Any,
     ) -> None:
+        as_there = first < len(args) <= len(in_pytorch)
+        if as_there and (args[first] is None or isinstance(args[first], bool)):
+            kwargs |= dict(zip(in_pytorch, args, strict=False))
+            args, size_average = (), kwargs.pop("size_average")
+            reduce = kwargs.pop("reduce", reduce)
         for name, given in itertools.zip_longest(names, args):
             if isinstance(given, Tensor) and name not in ("weight", "pos_weight"):
                 called = type(self).__name__
