@@ -22,6 +22,7 @@ StatusOr<Tensor> Leaf(StatusOr<Tensor> t, bool requires_grad) {
 
 StatusOr<Tensor> CallFull(const char* name, SizeList size, Scalar value, DType dtype,
                           std::optional<Device> device, bool requires_grad) {
+  OFL_RETURN_IF_ERROR(CheckLeaf(name, dtype, requires_grad));
   static const OpExpr& op = OpBuilder("full")
                                 .Output("out")
                                 .Attr("shape")
@@ -54,8 +55,15 @@ Status CheckSequence(const Scalar& start, const Scalar& step, int64_t count, DTy
 
 }  // namespace
 
+Status CheckLeaf(const char* name, DType dtype, bool requires_grad) {
+  if (!requires_grad || IsFloating(dtype) || !IsDType(dtype)) return OkStatus();
+  return Error(ErrorKind::kRuntime, name,
+               "(): only floating tensors can require grad, but the dtype is ", Name(dtype));
+}
+
 StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype, std::optional<Device> device,
                        bool requires_grad) {
+  OFL_RETURN_IF_ERROR(CheckLeaf("empty", dtype.value_or(DType::kFloat32), requires_grad));
   // A byte other than 0 and 1 is no bool, and kernels may not meet one.
   if (dtype == DType::kBool || GlobalScope::Current()) {
     return CallFull("empty", size, Scalar(false), dtype.value_or(DType::kFloat32), device,
@@ -118,6 +126,7 @@ StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<S
   }
   if (count > 1e15) return BadValue("arange", "the count", absl::StrCat(count), "at most 1e15");
   const DType kind = dtype.value_or(floating ? DType::kFloat32 : DType::kInt64);
+  OFL_RETURN_IF_ERROR(CheckLeaf("arange", kind, requires_grad));
   OFL_RETURN_IF_ERROR(CheckSequence(first, by, static_cast<int64_t>(count), kind));
   return Leaf(
       Call(op, {}, {static_cast<int64_t>(count), first, by, kind, device.value_or(Device{})}),

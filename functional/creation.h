@@ -16,6 +16,9 @@ namespace oneflow_lite::functional {
 
 using SizeList = absl::Span<const int64_t>;
 
+// RuntimeError where a tensor is to require grad and its dtype does not allow it: before it is made.
+Status CheckLeaf(const char* name, DType dtype, bool requires_grad);
+
 // The dtype is float32 and the device the CPU where absent. ValueError for negative dims.
 OFL_API StatusOr<Tensor> Empty(SizeList size, std::optional<DType> dtype = {},
                                std::optional<Device> device = {}, bool requires_grad = false);

@@ -262,6 +262,7 @@ StatusOr<Tensor> Bernoulli(const Tensor& x, std::optional<double> p, Ref<Generat
 StatusOr<Tensor> RandInt(int64_t low, int64_t high, SizeList size, Ref<Generator> generator,
                          std::optional<DType> dtype, std::optional<Device> device,
                          bool requires_grad) {
+  OFL_RETURN_IF_ERROR(CheckLeaf("randint", dtype.value_or(DType::kInt64), requires_grad));
   OFL_RETURN_IF_ERROR(CountOf("randint", low, high).status());
   for (int64_t d : size) {
     if (d < 0) {
@@ -281,6 +282,7 @@ StatusOr<Tensor> RandPerm(int64_t n, Ref<Generator> generator, std::optional<DTy
     return Error(ErrorKind::kValue, "randperm(): n is ", n, ", but ", Name(*dtype),
                  " has only the ", CountFrom0(*dtype), " integers from 0 on without a gap");
   }
+  OFL_RETURN_IF_ERROR(CheckLeaf("randperm", dtype.value_or(DType::kInt64), requires_grad));
   constexpr int64_t kMostOfOne = int64_t{1} << 32;  // the op's limit
   const Device where = device.value_or(Device{});
   static const KernelSet kernels("randperm");

@@ -155,6 +155,7 @@ StatusOr<Tensor> TriuIndices(int64_t rows, int64_t cols, int64_t offset, std::op
 StatusOr<Tensor> Eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype,
                      std::optional<Device> device, bool requires_grad) {
   const int64_t cols = m.value_or(n);
+  OFL_RETURN_IF_ERROR(CheckLeaf("eye", dtype.value_or(DType::kFloat32), requires_grad));
   OFL_RETURN_IF_ERROR(CheckSize("eye", "n", n));
   OFL_RETURN_IF_ERROR(CheckSize("eye", "m", cols));
   OFL_ASSIGN_OR_RETURN(const Tensor local, LocalEye(n, cols, dtype, device));

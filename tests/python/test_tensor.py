@@ -357,6 +357,17 @@ def test_what_cannot_require_grad_is_named_by_who_was_called():
         "zeros": lambda: flow.zeros(1, dtype=flow.int64, requires_grad=True),
         "requires_grad_": whole.requires_grad_,
     }
+    many = {"dtype": flow.int8, "requires_grad": True}  # of which nothing is made before
+    calls |= {
+        "empty": lambda: flow.empty(1 << 45, **many),
+        "ones": lambda: flow.ones(1 << 45, **many),
+        "full": lambda: flow.full((1 << 45,), 1, **many),
+        "zeros_like": lambda: flow.zeros_like(flow.ones(1).expand(1 << 45), **many),
+        "arange": lambda: flow.arange(100, **many),
+        "eye": lambda: flow.eye(1 << 22, **many),
+        "randint": lambda: flow.randint(9, (1 << 45,), **many),
+        "randperm": lambda: flow.randperm(100, **many),
+    }
     for name, call in calls.items():
         with pytest.raises(RuntimeError, match=rf"^{name}\(\): only floating tensors can require"):
             call()
