@@ -64,6 +64,15 @@ def test_the_page_is_current():
     assert (ROOT / "docs" / "cpp_api.md").read_text(encoding="utf-8") == API["page"]()
 
 
+@pytest.mark.parametrize("header", API["HEADERS"])
+def test_headers_have_what_the_page_says(header):
+    text = (ROOT / header).read_text(encoding="utf-8")
+    code = "\n".join(line.partition("//")[0] for line in text.splitlines())
+    missing = [n for n in API["HEADERS"][header] if not re.search(rf"\b{n}\b", code)]
+    assert not missing
+    assert set(API["NOTES"]) <= {n for names in API["HEADERS"].values() for n in names}
+
+
 def test_each_function_has_its_functor():
     assert len(REGISTERED) > 550
     missing = sorted({(name, functor) for name, functor in REGISTERED if functor not in DECLARED})
