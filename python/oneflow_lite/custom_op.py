@@ -27,7 +27,7 @@ from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite import ops
-from oneflow_lite._oneflow_lite import Tensor, dtype
+from oneflow_lite._oneflow_lite import Sbp, Tensor, dtype
 from oneflow_lite._op_signature import Signature
 
 __all__ = ["load_library", "register_op"]
@@ -190,10 +190,10 @@ class _Op:
                     f"{self.name}(): sbp gave {s!r}, which does not fit a call: a way has "
                     f"{len(inputs) + len(self.outputs)} entries, per input and per output"
                 )
-            if wrong := [e for e in s if not isinstance(e, str)]:
+            if wrong := [e for e in s if not isinstance(e, str | Sbp)]:
                 raise TypeError(f"{self.name}(): sbp gave {s!r}, but an entry is \"S(axis)\", "
                                 f"\"B\" or \"P\", not {wrong[0]!r}")  # fmt: skip
-        return [list(s) for s in signatures]
+        return [[str(e) for e in s] for s in signatures]
 
     def cost(self, inputs: list[Tensor | None], attrs: list[Any]) -> tuple[float, float]:
         result = self.cost_function(*self.signature.pack(inputs), *attrs)
@@ -277,7 +277,8 @@ def register_op(name: str) -> Callable[[Any], Any]:
 
         ``sbp(x, ...)`` gets meta tensors whose shapes count, and gives the ways in which the op
         may run on shards: per way a list with ``"S(axis)"``, ``"B"`` or ``"P"`` (split,
-        broadcast, partial sum) for each input, then for each output.
+        broadcast, partial sum) for each input, then for each output. Objects of ``flow.sbp`` stand
+        for their letters.
 
         ``cost(x, ...)`` gives the bytes that must move and the operations. Without it, each input
         is read and each output written once.

@@ -3,6 +3,7 @@
 
 import inspect
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -461,3 +462,25 @@ def test_where_a_function_is_at_home(monkeypatch):
     found, left_out = op_check._devices(Elsewhere(lambda x: x, [flow.rand(2)]))
     assert found == ["cuda"] and [c.name for c in left_out] == ["cpu"]
     assert "own tensors are on a GPU" in left_out[0].detail
+
+
+def test_partial_sums_of_infinities_are_shares_of_what_is_finite():
+    @flow.register_op("my::negated_sum")
+    class NegatedSum:
+        """Minus x."""
+
+        def forward(x):
+            return -x
+
+        def backward(ctx, dy):
+            return -dy
+
+        def sbp(x):
+            return [("P", "P"), (flow.sbp.split(0), flow.sbp.split(0))]
+
+    x = flow.tensor([1.0, -float("inf"), 3.0, float("inf"), float("nan")])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = flow.check_op("my::negated_sum", [x], raise_exception=False)
+    assert result["sharding"].detail == "P -> P, S(0) -> S(0)"
+    assert result["inference"].detail == "shapes, dtypes and devices of 1 call"

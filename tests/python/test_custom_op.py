@@ -409,3 +409,4 @@ def test_examples_run(example):
                           env=os.environ)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "check_op(" in done.stdout and "FAILED" not in done.stdout
+    assert not done.stderr

@@ -61,7 +61,10 @@ def _shard(t: Tensor, entry: str, part: int, parts: int) -> Tensor:
     if axis is not None:
         return t.narrow(axis, *_part(t.shape[axis], part, parts)).contiguous()
     values = host(t)  # partial sums: shares that add up to it
-    share = values / (2 * parts) if t.dtype.is_floating_point else values // parts
+    if t.dtype.is_floating_point:  # what is not finite is one shard's alone
+        share = np.nan_to_num(values, nan=0, posinf=0, neginf=0) / (2 * parts)
+    else:
+        share = values // parts
     mine = share if part else values - (parts - 1) * share
     return _ext.from_numpy(np.array(mine, order="C")).to(t.device).to(t.dtype)
 

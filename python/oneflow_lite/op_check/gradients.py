@@ -13,7 +13,7 @@ from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.autograd import GradcheckError, enable_grad, gradcheck, gradgradcheck
 from oneflow_lite.op_check.calls import Call, Subject, widest
 from oneflow_lite.op_check.layouts import LAYOUTS
-from oneflow_lite.op_check.outcome import Failed, Skipped
+from oneflow_lite.op_check.outcome import Failed, Skipped, counted
 from oneflow_lite.op_check.running import calls_on, described, same_values, variants
 from oneflow_lite.op_check.values import bits, difference, host, shape_text
 
@@ -287,7 +287,7 @@ def second_order(subject: Subject, where: str) -> str:
         checked += 1
     if not checked:
         raise Skipped(reason or "no input has a gradient")
-    return f"{checked} calls" + (f"; not all: {reason}" if reason else "")
+    return counted(checked) + (f"; not all: {reason}" if reason else "")
 
 
 def _records_backward(f: _Differentiable, chosen: list[int]) -> bool:

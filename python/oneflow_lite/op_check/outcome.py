@@ -23,6 +23,11 @@ class Skipped(Exception):
     """Ends a check: it could not run, or has nothing to say."""
 
 
+def counted(calls: int) -> str:
+    """The number and its noun: 1 call, 3 calls."""
+    return f"{calls} call{'' if calls == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Check:
     """One line of the report: ``status`` is "ok", "FAILED" or "skipped"."""

@@ -16,7 +16,7 @@ from oneflow_lite._oneflow_lite import _C, dtype
 from oneflow_lite.autograd import no_grad
 from oneflow_lite.op_check.calls import Call, Subject, widest
 from oneflow_lite.op_check.layouts import LAYOUTS
-from oneflow_lite.op_check.outcome import Failed, Random, Skipped
+from oneflow_lite.op_check.outcome import Failed, Random, Skipped, counted
 from oneflow_lite.op_check.values import bits, difference, host, shape_text
 
 
@@ -81,7 +81,7 @@ def inference(subject: Subject, where: str) -> str:
                 )
     if not (subject.info and subject.info["data_dependent_shape"]):
         shapes_of_size(subject, where, 1)
-    return f"shapes, dtypes and devices of {len(subject.calls)} calls{_blind_spot(subject)}"
+    return f"shapes, dtypes and devices of {counted(len(subject.calls))}{_blind_spot(subject)}"
 
 
 def _blind_spot(subject: Subject) -> str:
@@ -159,7 +159,7 @@ def layouts(subject: Subject, where: str) -> str:
 def empty(subject: Subject, where: str) -> str:
     """Wherever infer allows a size to be 0, a run gives the empty result."""
     if seen := shapes_of_size(subject, where, 0):
-        return f"{seen} calls with a size of 0"
+        return f"{counted(seen)} with a size of 0"
     raise Skipped("no size of the samples may be 0")
 
 
