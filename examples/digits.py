@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains a two-layer classifier on real handwritten digits and draws what it has learnt.
 
-    python examples/digits.py [--device cuda] [--epochs 30] [--seed 0] [--out digits.png]
+    .venv/bin/python examples/digits.py [--device cuda] [--epochs 40] [--seed 0] [--out digits.png]
 
 The data are scikit-learn's: 1797 images of 8 x 8 grey levels, part of its package.
 """
@@ -152,6 +152,13 @@ def positive(text: str) -> int:
     return number
 
 
+def picture(text: str) -> Path:
+    """The path of a file to be written, whose folder must be there."""
+    if not (path := Path(text)).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {path.parent}")
+    return path
+
+
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Trains a classifier on handwritten digits.")
@@ -160,7 +167,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epochs", type=positive, default=40, help="(%(default)s)")
     parser.add_argument("--hidden", type=positive, default=128, help="hidden units (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
-    parser.add_argument("--out", type=Path, default=Path("digits.png"), help="(%(default)s)")
+    parser.add_argument("--out", type=picture, default=Path("digits.png"), help="(%(default)s)")
     return parser.parse_args()
 
 

@@ -39,3 +39,10 @@ def test_demo_takes_options(tmp_path):
                          cwd=tmp_path, capture_output=True, text=True, timeout=300)  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert (tmp_path / "other.png").exists()
+
+
+def test_a_folder_that_is_not_there_is_found_before_the_training(tmp_path):
+    run = subprocess.run([sys.executable, DEMO, "--out", "absent/digits.png"], cwd=tmp_path,
+                         capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert run.returncode == 2 and "there is no folder absent" in run.stderr
+    assert "training" not in run.stderr
