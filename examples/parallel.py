@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One model on two processes, in five ways; `make parallel` runs this on the CPU.
 
-$ python -m oneflow_lite.launch --nproc 2 --device cpu examples/parallel.py
+$ .venv/bin/python -m oneflow_lite.launch --nproc 2 --device cpu examples/parallel.py
 
 Each process runs this file from top to bottom. The text explains each step; docs/distributed.md has
 the words.
@@ -108,7 +108,8 @@ def main():
     say("2. Each op chooses how it runs on the shards, by the bytes that it would have to send:")
     b = on_every_rank(p)(flow.ones(3, 5))
     text = flow.ops.describe("matmul", a, b)
-    say("\n".join(f"   {line}" for line in text.splitlines() if "placement" in line or "B" in line))
+    say("   S(0) is a split by dim 0, B the whole (broadcast), P a term of a sum (partial sum).")
+    say("\n".join(f" {line}" for line in text[text.index("    on placement") :].splitlines()))
 
     say("3. What each rank has a term of is a sum that nobody has made yet:")
     total = a.sum()

@@ -41,3 +41,4 @@ def test_the_tutorial_trains_alike_in_each_way(nproc, tmp_path):
     assert 0 <= numbers[1]["all_reduce"] - parameters <= loss
     assert numbers[2]["reduce_scatter"] == numbers[2]["all_gather"] == parameters / 2
     assert "placement(" in run.stdout and "(S(0), B)" in run.stdout
+    assert "(S(1), S(0)) -> (P): 16 bytes" in run.stdout  # what the next step shows
