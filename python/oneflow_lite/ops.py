@@ -31,7 +31,7 @@ class _Namespace:
     def __getattr__(self, op: str) -> Any:
         name = f"{self.__name__}::{op}"
         if name not in _ext.list_ops():
-            raise AttributeError(unknown(name))
+            raise AttributeError(unknown(name), name=name, obj=None)
         function = _ext.op_function(name)
         setattr(self, op, function)
         return function
@@ -53,7 +53,7 @@ def __getattr__(name: str) -> Any:
     elif any(n.startswith(name + "::") for n in names):
         value = _Namespace(name)
     else:
-        raise AttributeError(unknown(name, "op and no namespace"))
+        raise AttributeError(unknown(name, "op and no namespace"), name=name, obj=None)
     globals()[name] = value
     return value
 

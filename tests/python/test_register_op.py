@@ -415,6 +415,9 @@ def test_ops_are_described_by_name_and_by_themselves():
         flow.ops.describe("sofmax")
     with pytest.raises(AttributeError, match='no op and no namespace named "sofmax"; did you mean'):
         flow.ops.sofmax  # noqa: B018
+    with pytest.raises(AttributeError) as caught:
+        flow.ops.minec  # noqa: B018
+    assert caught.value.obj is None  # else Python adds a suggestion of its own
     with pytest.raises(TypeError, match="a name or an op is wanted, not int"):
         flow.ops.describe(3)
 
