@@ -260,7 +260,8 @@ class _Overseer:
             return
         self._pass_on(0)
         self.exit_code = code if code > 0 else 128 - code
-        rest = f"; {len(running)} others are still to end" if running else ""
+        others = "1 other is" if len(running) == 1 else f"{len(running)} others are"
+        rest = f"; {others} still to end" if running else ""
         print(f"launch: rank {r.rank} {_how(code)}{rest}", file=sys.stderr, flush=True)
         self.deadline = time.monotonic() + _PATIENCE
 

@@ -66,14 +66,14 @@ def draw(
     axes.set(xscale="log", yscale="log", xlim=(low, high), xlabel="operations per byte",
              ylabel="operations per second", title=f"{device}: area is time")  # fmt: skip
     axes.grid(alpha=0.25, which="both", linewidth=0.5)
-    axes.legend(loc="lower right")
+    axes.legend(loc="upper left")
     figure.savefig(path, dpi=120, format="png")
 
 
 def _roof_text(dtype: str, limit: Any) -> str:
     rate = limit.flops_per_second
     flops = f"{rate / 1e12:.3g} TFLOP/s" if rate >= 1e12 else f"{rate / 1e9:.3g} GFLOP/s"
-    return f"{dtype}: {limit.bytes_per_second / 1e9:.3g} GB/s, {flops}"
+    return f"{dtype}: {limit.bytes_per_second / 1e9:.0f} GB/s, {flops}"
 
 
 def _device(records: Records, device: str | None) -> str:
