@@ -88,7 +88,7 @@ SAME_ADDRESSES = $(shell setarch -R true 2> /dev/null && echo setarch -R)
 # Python itself is not sanitized, so the runtimes are loaded before it; leaks are CTest's to find,
 # because the interpreter keeps memory until the end of the process.
 .PHONY: test-asan
-test-asan: setup ## run all tests under AddressSanitizer and UndefinedBehaviorSanitizer
+test-asan: setup ## run all but slow and timed tests under AddressSanitizer and UBSan
 	@mkdir -p build
 	$(call build,cpu-asan)
 	@cmake --build --preset cpu-asan -j $(JOBS) --target cpp_tests

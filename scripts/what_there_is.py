@@ -22,8 +22,9 @@ HEAD = """\
 # What there is
 
 The public names by module, with `import oneflow_lite as flow`. What has a name of PyTorch's has its
-meaning; `help(flow.softmax)` shows a signature. `scripts/what_there_is.py` writes this page from
-the package, and a test compares them.
+meaning, but for [a few](arrays_and_arguments.md#the-same-name-another-result);
+`help(flow.softmax)` shows a signature. `scripts/what_there_is.py` writes this page from the
+package, and a test compares them.
 """
 MODULES = ["amp", "backends", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn",
            "optim", "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.functional",
