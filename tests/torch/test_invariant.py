@@ -62,6 +62,7 @@ def _of_rows(x, w, b, residual, target, dy):
         "cross_entropy": loss,
         "cross_entropy in place": lambda: loss(inplace_backward=True),
         "smooth cross_entropy": lambda: loss(label_smoothing=0.1),
+        "smooth cross_entropy in place": lambda: loss(inplace_backward=True, label_smoothing=0.1),
     }
 
 

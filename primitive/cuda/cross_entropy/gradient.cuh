@@ -107,20 +107,17 @@ struct CrossEntropyGradient {
         StoreAlignedPack<N>(dx, ConvertPack<T>(x));
       } else if (at - place < kBytes) {  // written by the same thread, after the pack
         const C logit = ConvertTo<C>(ElementAt(logits, past));
-        const C sharp = kSmooth ? (C(1) - smoothing) * factor : factor;
-        dx[past / sizeof(T)] = ConvertTo<T>(Gained(exp(logit), less + sharp));
+        const C whole = kSmooth ? fma(C(1) - smoothing, factor, less) : factor;
+        dx[past / sizeof(T)] = ConvertTo<T>(Gained(exp(logit), whole));
         found(logit);
       }
     }
   }
 
  private:
-  // weight * gain - less, rounded once. Of doubles the compiler would round the product of a single
-  // column as well, which the target's gradient needs too: another result than in a pack.
-  OFL_DEVICE C Gained(C weight, C less) const {
-    if constexpr (sizeof(C) == 8) return fma(weight, gain, -less);
-    return weight * gain - less;
-  }
+  // weight * gain - less, rounded once. The compiler would round the product of a single column as
+  // well, which the target's gradient needs too: another result than in a pack.
+  OFL_DEVICE C Gained(C weight, C less) const { return fma(weight, gain, -less); }
 };
 
 // The gradient of cross entropy from the rows' statistics, and the multiplication of rows that were

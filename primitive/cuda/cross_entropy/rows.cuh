@@ -119,7 +119,7 @@ OFL_DEVICE C LossOf(const CrossEntropyRows<T>& p, C target_logit, C max, C log_s
   if (!kSmooth || p.smoothing == C(0)) return sharp;
   const C mean = deviation / static_cast<C>(p.classes);
   const C uniform = ((max - anchor) + log_sum) - mean;
-  return (C(1) - p.smoothing) * sharp + p.smoothing * uniform;
+  return fma(p.smoothing, uniform, (C(1) - p.smoothing) * sharp);  // in packs and single columns
 }
 // ... and of one that does not.
 template <class T>
