@@ -1,83 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loss and gradient of cross entropy in place, whose rows are known by own packs: for
-// own_columns.cuh, and for own_staged.cuh.
+// Loss and gradient of cross entropy in place: for own_columns.cuh, and for own_staged.cuh.
 #pragma once
 
 #include "primitive/cuda/cross_entropy/in_place.cuh"
 #include "python/torch/invariant/cross_entropy_loss.cuh"
+#include "python/torch/invariant/own_columns.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
-
-// The gradient takes the row's place through an image, once all of its logits are in registers.
-template <class T, bool kSmooth>
-struct OwnInPlaceRow : CrossEntropyLossRow<T, kSmooth> {
-  using Base = CrossEntropyLossRow<T, kSmooth>;
-  using Base::loss, Base::p;
-  using typename Base::C, typename Base::Statistics;
-  template <int N>
-  using Value = typename Base::template Value<N>;
-
-  const C* scale;  // may be null
-  ImageStore<T> store;
-
-  struct Total : Base::Total {
-    C factor = 0;  // of losses and gradients
-    C logit = 0;   // at the target
-    C gain = 0, less = 0;
-  };
-
-  __device__ __forceinline__ Total Begin(int64_t row) const {
-    Total total{Base::Begin(row)};
-    total.factor = scale ? *scale : C(1);
-    return total;
-  }
-  __device__ __forceinline__ void Look(int64_t row, Total& total) const {
-    Base::Look(row, total);
-    total.logit = TargetLogitOf(p, row, total.target);
-  }
-  __device__ __forceinline__ void End(int64_t row, const Total& total) const {
-    C value = LossWithoutTarget(p, total.target);
-    if (p.Counts(total.target)) {
-      value = LossOf<kSmooth>(p, total.logit, total.max, LogOf(total.sum), total.anchor,
-                              total.deviation);
-    }
-    loss[row] = value * total.factor;
-  }
-
-  template <int kRound>
-  __device__ __forceinline__ void Finish(const typename Base::template Sum<kRound>& sum,
-                                         Total& total) const {
-    Base::template Finish<kRound>(sum, total);
-    if constexpr (kRound == 1) Prepare(total);
-  }
-  __device__ __forceinline__ void Rebase(const Statistics& row, Total& total) const {
-    Base::Rebase(row, total);
-    Prepare(total);
-  }
-  // Rounded once, in packs and in single columns.
-  template <int N>
-  __device__ __forceinline__ void Store(int64_t row, int64_t col, const Value<N>& value,
-                                        const Total& total) const {
-    Pack<C, N> v = ConvertPack<C>(value.Get());
-    const C max = OnlineSum<C>::Finite(total.max);
-    const int64_t at = total.target - col;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      const C less = i == at ? total.less + (C(1) - p.smoothing) * total.factor : total.less;
-      v.v[i] = fma(ExpNonPositive(v.v[i] - max), total.gain, -less);
-    }
-    if (!p.Counts(total.target)) v = FilledPack<N>(C(0));
-    store.template Store<N>(row, col, v);
-  }
-
- private:
-  __device__ __forceinline__ void Prepare(Total& total) const {
-    total.gain = total.factor / total.sum;
-    total.less = kSmooth ? total.factor * (p.smoothing / static_cast<C>(p.classes)) : C(0);
-  }
-};
 
 // The algorithm of all rows, whose words can be asked for.
 template <class T, bool kSmooth>
@@ -96,9 +27,44 @@ struct StagedInPlaceRow : CrossEntropyInPlaceRow<T, kSmooth> {
     return from.Frame(row, col);
   }
 };
-// 8192 x 16383 of bfloat16: 147 us, the default 144; 16384 x 8191 of float32: 282 and 284 us.
 template <class T, bool kSmooth>
-inline constexpr int64_t kStagedAbove<StagedInPlaceRow<T, kSmooth>> = 1920;
+struct OwnInPlaceRow : StagedInPlaceRow<T, kSmooth> {
+  using Base = StagedInPlaceRow<T, kSmooth>;
+  using Base::Base;
+  __host__ __device__ OwnInPlaceRow(const Base& row) : Base(row) {}
+  __device__ __forceinline__ OwnInPlaceRow At(int64_t row) const { return Base::At(row); }
+};
+namespace internal {
+template <class T, bool kSmooth>
+inline constexpr bool kIsInPlace<OwnInPlaceRow<T, kSmooth>> = true;
+}  // namespace internal
+
+// Registers of blocks and shared memory, 16384 rows, in us (the default's in parentheses):
+//               4 packs a thread  6 with 80 registers  staged by 96 threads
+//   bfloat16  4097    70  (70)           89                    -
+//             6001   106 (100)          121                  104
+//             8191   140 (136)          169                  140
+//   float32   4097   134 (135)          135                  140
+//             6001   222 (197)          194                  204
+//             8191   268 (277)          268                    -
+template <class T, bool kSmooth, bool kCluster>
+struct ShiftedShape<OwnInPlaceRow<T, kSmooth>, kCluster, void> {
+  static constexpr int kPacks = 4, kThreads = sizeof(T) == 8 ? 384 : 512, kBlocks = 2;
+};
+template <class T, bool kSmooth>
+struct OwnTopShape<OwnInPlaceRow<T, kSmooth>> {
+  static constexpr bool kServes = sizeof(T) == 4;
+  using Shape = OwnShape<6, 384, 2>;
+  static constexpr int64_t kAbove = 512, kMost = Shape::kPacks * Shape::kThreads;
+};
+template <class T, bool kSmooth>
+inline constexpr int64_t kStagedAbove<StagedInPlaceRow<T, kSmooth>> = sizeof(T) == 2 ? 640
+                                                                                     : INT64_MAX;
+template <class T, bool kSmooth>
+struct SmallStaged<StagedInPlaceRow<T, kSmooth>> {
+  static constexpr bool kServes = sizeof(T) == 2;
+  using Shape = StagedShape<96, 10>;
+};
 
 }  // namespace cuda
 }  // namespace oneflow_lite

@@ -77,8 +77,7 @@ inline constexpr StagedTier kStagedTiers[] = {{56 << 10, 1}, {75 << 10, 1},  {56
 // One block of 512 threads, where operands belong to the columns: layer_norm of bfloat16 at 50257
 // columns 192 us, a cluster of two blocks 205 us.
 inline constexpr StagedTier kStagedAlone = {113 << 10, 1};
-// One block of 128 threads, where nothing is written: losses of bfloat16 at 8191 columns 76 us, by
-// 256 threads 102 us.
+// One block of fewer threads: see SmallStaged.
 inline constexpr StagedTier kStagedSmall = {27 << 10, 1};
 
 // Blocks of a cluster, and own packs of each of their warps; 0 blocks: there is no room.
@@ -112,6 +111,14 @@ cudaError_t LaunchStagedAs(const StagedPlan& plan, const A& a, int64_t rows, int
 template <class A>
 inline constexpr int64_t kStagedAbove = INT64_MAX;
 
+// The blocks of rows with room in kStagedSmall. Losses of bfloat16 at 8191 columns take 76 us so,
+// by 256 threads 102 us.
+template <class A>
+struct SmallStaged {
+  static constexpr bool kServes = !internal::Writes<A>::value && sizeof(typename A::C) == 4;
+  using Shape = StagedShape<128, 8>;
+};
+
 // kNotServed where the blocks of a cluster have no room for a row, or there are no clusters.
 template <class A>
 cudaError_t LaunchStaged(const A& a, int64_t rows, int64_t cols, const DeviceLimits& limits,
@@ -119,8 +126,8 @@ cudaError_t LaunchStaged(const A& a, int64_t rows, int64_t cols, const DeviceLim
   constexpr bool kDouble = sizeof(typename A::C) == 8;
   using Shape = StagedShape<256, kDouble ? 2 : 4>;
   const int64_t packs = cols / A::kPack;
-  if constexpr (!internal::Writes<A>::value && !kDouble) {
-    using Small = StagedShape<128, 8>;
+  if constexpr (SmallStaged<A>::kServes) {
+    using Small = typename SmallStaged<A>::Shape;
     const auto small = internal::PlanOf(internal::kStagedSmall, packs, Small::kThreads / kWarp,
                                         A::kInputs, limits);
     if (small.blocks == 1) {
