@@ -35,6 +35,11 @@ int64_t Product(absl::Span<const int64_t> sizes) {
 
 // x ** n by squaring. Precondition: n >= 1.
 StatusOr<Tensor> Power(Tensor square, uint64_t n) {
+  if (n > 2 && IsWidened(square, square)) {
+    OFL_ASSIGN_OR_RETURN(const Tensor wide, Cast(square, ComputeType(square.dtype())));
+    OFL_ASSIGN_OR_RETURN(const Tensor power, Power(wide, n));
+    return Cast(power, square.dtype());
+  }
   Tensor y;
   for (; n > 0; n >>= 1) {
     if (n & 1) {
@@ -187,8 +192,20 @@ StatusOr<Tensor> MultiDot(absl::Span<const Tensor> given) {
     sizes.push_back(static_cast<double>(t.shape()[0]));
   }
   sizes.push_back(static_cast<double>(tensors.back().shape()[1]));
+  const DType dtype = tensors[0].dtype();
+  const bool widened =
+      tensors.size() > 2 && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
+        return IsWidened(tensors[0], t);
+      });
+  for (Tensor& t : tensors) {
+    if (!widened) break;
+    OFL_ASSIGN_OR_RETURN(t, Cast(t, ComputeType(dtype)));
+  }
   StatusOr<Tensor> y = Chain(tensors, CheapestSplits(sizes), 0, tensors.size() - 1);
   if (!y.ok()) return Renamed(kName, y.status());
+  if (widened) {
+    OFL_ASSIGN_OR_RETURN(*y, Cast(*y, dtype));
+  }
   if (given.front().ndim() == 1) {
     OFL_ASSIGN_OR_RETURN(*y, Squeeze(*y, Dims{0}));
   }

@@ -53,12 +53,10 @@ bool IsLinear(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& b
          x.shape()[0] == b.shape()[1] && beta.to<double>() == 1 && alpha.to<double>() == 1;
 }
 
-// Whether the product of a and b, which is added to, is wanted in float32 and may be: what autocast
-// lowers is not widened, and what does not fit is for Mm or Bmm to name.
+// IsWidened, and the operands have so many dims each and fit: what does not is for Mm or Bmm to
+// name.
 bool IsWidened(const Tensor& a, const Tensor& b, int dims) {
-  if (!a.defined() || !b.defined() || a.dtype() != b.dtype() || !GivesWideProducts(a)) return false;
-  if (CurrentAutocast(a.device().type).enabled || a.ndim() != dims || b.ndim() != dims)
-    return false;
+  if (!IsWidened(a, b) || a.ndim() != dims || b.ndim() != dims) return false;
   return a.shape()[dims - 1] == b.shape()[dims - 2] && (dims == 2 || a.shape()[0] == b.shape()[0]);
 }
 
@@ -103,6 +101,11 @@ StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor
 constexpr char kVectors[] = "tensors of 1 dim";
 
 }  // namespace
+
+bool IsWidened(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.dtype() == b.dtype() && GivesWideProducts(a) &&
+         !CurrentAutocast(a.device().type).enabled;
+}
 
 StatusOr<Tensor> Mm(const Tensor& a, const Tensor& b) {
   return MatmulOf("mm", "matrices", a, 2, b, 2);

@@ -9,6 +9,10 @@
 
 namespace oneflow_lite::functional {
 
+// Whether a product of a and b that is a step towards a result is wanted in float32, so that the
+// result is rounded once; what autocast lowers is not widened.
+bool IsWidened(const Tensor& a, const Tensor& b);
+
 // Two matrices; two batches of matrices; two vectors; a matrix and a vector. ShapeError for others.
 OFL_API StatusOr<Tensor> Mm(const Tensor& a, const Tensor& b);
 OFL_API StatusOr<Tensor> Bmm(const Tensor& a, const Tensor& b);

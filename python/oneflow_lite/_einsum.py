@@ -8,7 +8,7 @@ import math
 import string
 from typing import Any, NamedTuple
 
-from oneflow_lite._oneflow_lite import ShapeError, Tensor, int64
+from oneflow_lite._oneflow_lite import ShapeError, Tensor, bfloat16, float16, float32, int64
 from oneflow_lite._oneflow_lite import bool as bool_
 from oneflow_lite._promotion import promote_types
 
@@ -41,10 +41,14 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
     names, result = _parse(equation, tuple(tuple(x.shape) for x in tensors))
     kind = functools.reduce(promote_types, [x.dtype for x in tensors])
-    wide = int64 if kind is bool_ else kind
+    # Products of 16 bits that are multiplied again are not rounded on the way, but where a GPU or
+    # autocast is asked for their speed.
+    on_the_way = len(tensors) > 2 and all(x.is_cpu for x in tensors)
+    widened = float32 if on_the_way and kind in (float16, bfloat16) else kind
+    wide = int64 if kind is bool_ else widened
     tensors = [x if x.dtype is wide else x.to(None, wide) for x in tensors]
     y = _summed(tensors, names, result)
-    return y != 0 if kind is bool_ else y
+    return y != 0 if kind is bool_ else y.to(None, kind) if widened is not kind else y
 
 
 Names = tuple[str, ...]  # of dims

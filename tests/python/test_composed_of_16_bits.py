@@ -39,6 +39,9 @@ PRODUCTS = {
     "scaled addmm": (lambda x, a, b: flow.addmm(x, a, b, beta=0.3, alpha=0.7), A, A, B),
     "baddbmm": (flow.baddbmm, near_minus(A @ B)[None], A[None], B[None]),
     "addmv": (flow.addmv, near_minus(A @ LINE), A, LINE),
+    "multi_dot": (lambda *x: flow.linalg.multi_dot(x), A, B, A),
+    "matrix_power": (lambda x: flow.linalg.matrix_power(x, 5), A / 6),
+    "einsum": (lambda *x: flow.einsum("ij,jk,kl->il", *x), A, B, A),
 }
 
 
