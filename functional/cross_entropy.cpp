@@ -85,7 +85,8 @@ StatusOr<Tensor> WithLogProbabilities(const Tensor& logp, const Tensor& target,
 }  // namespace
 
 StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
-                                     int64_t ignore_index, double smoothing) {
+                                     int64_t ignore_index, double smoothing,
+                                     bool inplace_backward) {
   static const OpExpr& op = OpBuilder("cross_entropy")
                                 .Input("in")
                                 .Input("target")
@@ -93,11 +94,13 @@ StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
                                 .Output("stats")
                                 .Attr("ignore_index")
                                 .Attr("label_smoothing")
+                                .Attr("inplace_backward")
                                 .Get();
   if (HasSplitClasses(logits) && GlobalOf(target)) {
     return SplitClassRows(logits, target, ignore_index, smoothing);
   }
-  OFL_ASSIGN_OR_RETURN(TensorList out, CallAll(op, {logits, target}, {ignore_index, smoothing}));
+  OFL_ASSIGN_OR_RETURN(
+      TensorList out, CallAll(op, {logits, target}, {ignore_index, smoothing, inplace_backward}));
   return CrossEntropyRows{std::move(out[0]), std::move(out[1])};
 }
 
@@ -168,8 +171,10 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
     return DTypeMismatch("cross_entropy", "target", target.dtype(), "int64");
   }
   const bool mean = reduction == "mean";
-  const bool in_place = inplace_backward && !HasSplitClasses(logits) && GradEnabled() &&
-                        autograd::RequiresGrad(logits);
+  // Of float16 backward writes it: what arrives there, as a GradScaler's factor, keeps the gradient
+  // from underflow only where it is multiplied in before the rounding.
+  const bool in_place = inplace_backward && logits.dtype() != DType::kFloat16 &&
+                        !HasSplitClasses(logits) && GradEnabled() && autograd::RequiresGrad(logits);
   Tensor weight, loss;
   if (in_place) {  // the logits become the gradient of the mean, not of its terms
     if (mean) {
@@ -179,7 +184,9 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
                          FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
     loss = std::move(rows.loss);
   } else {
-    OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows, FusedRows(logits, target, ignore_index, smoothing));
+    OFL_ASSIGN_OR_RETURN(
+        CrossEntropyRows rows,
+        FusedRows(logits, target, ignore_index, smoothing, inplace_backward));
     loss = std::move(rows.loss);
   }
   const DType dtype = AutocastLossDType(logits);
@@ -295,6 +302,24 @@ StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target
               {ignore_index, label_smoothing, int64_t{0}, int64_t{0}});
 }
 
+StatusOr<Tensor> CrossEntropyBackwardInto(const Tensor& logits, const Tensor& target,
+                                          const Tensor& stats, const Tensor& dloss,
+                                          int64_t ignore_index, double label_smoothing) {
+  static const OpExpr& op = OpBuilder("cross_entropy_gradient_")
+                                .Input("self")
+                                .Input("target")
+                                .Input("stats")
+                                .Input("dloss")
+                                .Output("out")
+                                .Attr("ignore_index")
+                                .Attr("label_smoothing")
+                                .Attr("first")
+                                .Attr("classes")
+                                .Get();
+  return Call(op, {logits, target, stats, dloss},
+              {ignore_index, label_smoothing, int64_t{0}, int64_t{0}});
+}
+
 StatusOr<Tensor> ScaleRowsInto(const Tensor& x, const Tensor& factor) {
   static const OpExpr& op =
       OpBuilder("scale_rows_").Input("self").Input("factor").Output("out").Get();
@@ -308,6 +333,7 @@ OFL_REGISTER_FUNCTION(
     "Cross entropy of logits [N, C, ...] with integer targets [N, ...] or probabilities.\n\n"
     "The loss has input's dtype. ignore_index is for integer targets alone.\n\n"
     "inplace_backward lets the call write the gradient into input's memory while it computes the\n"
-    "loss: input's values are lost, backward runs once, and there is no second derivative.");
+    "loss, or of float16 in backward: input's values are lost, backward runs once, and there is no\n"
+    "second derivative.");
 
 }  // namespace oneflow_lite::functional

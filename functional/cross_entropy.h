@@ -33,6 +33,10 @@ OFL_API StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target
 OFL_API StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target,
                                               const Tensor& stats, const Tensor& dloss,
                                               int64_t ignore_index, double label_smoothing);
+// The same in the memory of the logits, whose values are lost.
+StatusOr<Tensor> CrossEntropyBackwardInto(const Tensor& logits, const Tensor& target,
+                                          const Tensor& stats, const Tensor& dloss,
+                                          int64_t ignore_index, double label_smoothing);
 
 // x [N, C] times factor [N] (of x's compute type), row by row and in place. Rows whose factor is 1
 // are not touched. Returns x.

@@ -10,12 +10,14 @@ namespace oneflow_lite::functional {
 // One block of a GPU goes over so many rows in less time than several general ops take.
 inline constexpr int64_t kRowsOfOneBlock = 1 << 16;
 
-// The loss of each row, and what CrossEntropyBackward wants of it.
+// The loss of each row, and what CrossEntropyBackward wants of it; backward may write the gradient
+// into the memory of the logits.
 struct CrossEntropyRows {
   Tensor loss, stats;
 };
 StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
-                                     int64_t ignore_index, double smoothing);
+                                     int64_t ignore_index, double smoothing,
+                                     bool inplace_backward = false);
 // The losses times `scale` (or 1 where undefined), and the gradient of their sum, which is written
 // into the memory of the logits where they need not move between ranks.
 struct CrossEntropyGradients {

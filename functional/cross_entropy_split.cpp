@@ -4,6 +4,7 @@
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/cross_entropy.h"
 #include "functional/reduce.h"
 #include "functional/unary.h"
 #include "functional/view.h"
@@ -153,18 +154,6 @@ StatusOr<CrossEntropyRows> SplitClassRows(const Tensor& logits, const Tensor& ta
 StatusOr<CrossEntropyGradients> SplitClassRowsInPlace(const Tensor& logits, const Tensor& target,
                                                       const Tensor& scale, int64_t ignore_index,
                                                       double smoothing) {
-  static const OpExpr& gradient = OpBuilder("cross_entropy_gradient_")
-                                      .Input("self")
-                                      .Input("target")
-                                      .Input("stats")
-                                      .Input("dloss")
-                                      .Output("out")
-                                      .Attr("ignore_index")
-                                      .Attr("label_smoothing")
-                                      .Attr("first")
-                                      .Attr("classes")
-                                      .Get();
-  constexpr int64_t kNone = 0;
   OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows,
                        SplitClassRows(logits, target, ignore_index, smoothing));
   Tensor dloss = scale;
@@ -176,8 +165,9 @@ StatusOr<CrossEntropyGradients> SplitClassRowsInPlace(const Tensor& logits, cons
                          Full({}, Scalar(1.0), ComputeType(logits.dtype()), logits.device()));
   }
   OFL_ASSIGN_OR_RETURN(dloss, OfEachRow(dloss, logits));
-  OFL_ASSIGN_OR_RETURN(Tensor dlogits, Call(gradient, {logits, target, rows.stats, dloss},
-                                            {ignore_index, smoothing, kNone, kNone}));
+  OFL_ASSIGN_OR_RETURN(
+      Tensor dlogits,
+      CrossEntropyBackwardInto(logits, target, rows.stats, dloss, ignore_index, smoothing));
   return CrossEntropyGradients{std::move(rows.loss), std::move(dlogits)};
 }
 

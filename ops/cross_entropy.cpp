@@ -22,12 +22,21 @@ namespace {
 using functional::Mul;
 using functional::Sum;
 
+Status CheckFirstOrder() {
+  if (!GradEnabled()) return OkStatus();
+  return Error(ErrorKind::kRuntime,
+               "cross_entropy(): with inplace_backward the logits are gone, so there is no second "
+               "derivative (create_graph)");
+}
+
 void DefineCrossEntropy(OpDef& op) {
   op.Input("in").Input("target").Output("loss").Output("stats");
   AddLossAttrs(op);
+  op.Attr("inplace_backward", AttrType::kBool, false);
   op.doc =
       "Cross entropy of each row of logits at its target, 0 where that is ignore_index; and, for "
-      "backward, the row's maximum and log sum exp(x - max).";
+      "backward, the row's maximum and log sum exp(x - max). With inplace_backward that writes the "
+      "gradient into the memory of the logits.";
   op.infer = [](InferContext& c) -> Status {
     OFL_RETURN_IF_ERROR(CheckLogits(c));
     const int64_t rows = c.shape(0)[0];
@@ -47,9 +56,17 @@ void DefineCrossEntropy(OpDef& op) {
       return Error(ErrorKind::kNotImplemented, "cross_entropy(): stats has no gradient");
     }
     if (!c.grad(0).defined()) return OkStatus();
-    return c.Set(0, functional::CrossEntropyBackward(c.input(0), c.input(1), c.output(1).Detach(),
-                                                     c.grad(0), c.attr<int64_t>(kIgnoreIndex),
-                                                     c.attr<double>(kSmoothing)));
+    const int64_t ignore_index = c.attr<int64_t>(kIgnoreIndex);
+    const double smoothing = c.attr<double>(kSmoothing);
+    if (!c.attr<bool>(kSmoothing + 1)) {
+      return c.Set(0, functional::CrossEntropyBackward(c.input(0), c.input(1),
+                                                       c.output(1).Detach(), c.grad(0),
+                                                       ignore_index, smoothing));
+    }
+    OFL_RETURN_IF_ERROR(CheckFirstOrder());
+    return c.Set(0, functional::CrossEntropyBackwardInto(c.input(0).Detach(), c.input(1),
+                                                         c.output(1).Detach(), c.grad(0),
+                                                         ignore_index, smoothing));
   };
 }
 
@@ -132,11 +149,7 @@ void DefineCrossEntropyInPlace(OpDef& op) {
       "the logits are read once, their gradient is written once; 5 operations per element";
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
   op.backward = [](GradContext& c) -> Status {
-    if (GradEnabled()) {
-      return Error(ErrorKind::kRuntime,
-                   "cross_entropy(): with inplace_backward the logits are gone, so there is no "
-                   "second derivative (create_graph)");
-    }
+    OFL_RETURN_IF_ERROR(CheckFirstOrder());
     if (c.needs(2) || c.grad(1).defined()) {
       return Error(ErrorKind::kNotImplemented,
                    "cross_entropy_in_place(): only the losses have a gradient, and only for in");

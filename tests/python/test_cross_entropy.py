@@ -157,8 +157,24 @@ def test_the_form_in_place_of_a_leaf_and_of_a_view(device):
         np.testing.assert_allclose(host(seen.grad), host(reference), atol=1e-15)
 
 
-def test_what_the_form_in_place_cannot_do_is_an_error(device):
-    x = logits((3, 20), "float32", device).requires_grad_()
+def test_the_form_in_place_leaves_small_gradients_to_a_scale(device):
+    """Of float16 the factor that arrives in backward counts before the gradient is rounded."""
+    x = logits((64, 8192), "float16", device, scale=1.0)
+    target = flow.tensor(labels(64, 8192), device=device)
+    _, want = backward(x, target, 1024.0, False)
+    _, got = backward(x, target, 1024.0, True)
+    np.testing.assert_array_equal(host(got), host(want))
+    assert (host(got)[host(target) != -100] != 0).all()
+    leaf, memories = x.clone().requires_grad_(), []
+    hidden = leaf * 1
+    hidden.register_hook(lambda grad: memories.append(grad.data_ptr()))
+    flow.cross_entropy(hidden, target, inplace_backward=True).backward()
+    assert memories == [hidden.data_ptr()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_what_the_form_in_place_cannot_do_is_an_error(dtype, device):
+    x = logits((3, 20), dtype, device).requires_grad_()
     target = flow.tensor(labels(3, 20), device=device)
     loss = flow.cross_entropy(x * 1, target, inplace_backward=True)
     with pytest.raises(RuntimeError, match="second derivative"):
@@ -170,7 +186,7 @@ def test_what_the_form_in_place_cannot_do_is_an_error(device):
     # Whoever kept the logits for a gradient of their own finds out.
     hidden = x * 1
     other = flow.exp(hidden) * hidden
-    flow.cross_entropy(hidden, target, inplace_backward=True)
+    flow.cross_entropy(hidden, target, inplace_backward=True).backward()
     with pytest.raises(RuntimeError, match="changed in place"):
         other.sum().backward()
 
