@@ -45,9 +45,10 @@ constexpr ElementFunction kSteps[] = {
       "where(logical_and(a == 0, b >= 0), 0, g * (y * log(a)))"}},
     {F::kDiv, "div", 2, R::kFloating, {"g / b", "-(g * (y / b))"}},
     {F::kAtan2, "atan2", 2, R::kFloating,
-     {"o = logical_and(a == 0, b == 0); r = hypot(a, where(o, 1, b)); where(o, 0, g * (b / r) / r)",
-      "o = logical_and(a == 0, b == 0); r = hypot(a, where(o, 1, b)); "
-      "where(o, 0, -(g * (a / r) / r))"}},
+     {"s = abs(a) + abs(b); o = logical_or(s == 0, isinf(s)); p = where(o, 1, a); "
+      "q = where(o, 1, b); r = hypot(p, q); where(o, 0, g * (q / r) / r)",
+      "s = abs(a) + abs(b); o = logical_or(s == 0, isinf(s)); p = where(o, 1, a); "
+      "q = where(o, 1, b); r = hypot(p, q); where(o, 0, -(g * (p / r) / r))"}},
     {F::kHypot, "hypot", 2, R::kFloating, {"g * (a / y)", "g * (b / y)"}},
     {F::kCopySign, "copysign", 2, R::kFloating,
      {"where(a == 0, 0, where(logical_xor(signbit(a), signbit(b)), -g, g))"}},

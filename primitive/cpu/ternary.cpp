@@ -85,6 +85,7 @@ T FmodSlopeB(T g, T a, T b) {
 }
 template <class T>
 T Atan2SlopeA(T g, T a, T b) {
+  if (std::isinf(b) && a == a) return T(0);
   const T length = std::hypot(a, b);
   return length == 0 ? g * b : g * (b / length) / length;  // at the origin it is 0, as in PyTorch
 }

@@ -50,6 +50,24 @@ def test_slopes_of_atan2_at_the_origin_and_the_axes(point, expected, dtype, devi
     assert slopes(flow.atan2, *point, dtype=dtype, device=device) == expected
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("fused", [False, True])
+def test_slopes_of_atan2_far_away_are_0(fused, dtype, device):
+    """The second ones, too; beside NaN they are NaN."""
+    function = flow.fuse.elements(lambda a, b: flow.atan2(a, b)) if fused else flow.atan2
+    options = {"dtype": getattr(flow, dtype), "device": device, "requires_grad": True}
+    for point in [(INF, 1.0), (-2.0, INF), (0.0, -INF), (-INF, 0.0), (INF, INF), (-INF, INF),
+                  (math.nan, INF), (INF, math.nan), (math.nan, 0.0)]:  # fmt: skip
+        a, b = (flow.tensor([v], **options) for v in point)
+        first = flow.autograd.grad(function(a, b), (a, b), create_graph=True)
+        second = flow.autograd.grad(first[0] + first[1], (a, b))
+        for slope in (*first, *second):
+            if math.nan in point:
+                assert math.isnan(slope.item()), point
+            else:
+                assert slope.item() == 0, point
+
+
 @pytest.mark.parametrize("function", [flow.fmod, flow.remainder])
 def test_slopes_of_slopes(function):
     """The quotient is constant between its jumps."""

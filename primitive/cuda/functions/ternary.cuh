@@ -125,6 +125,7 @@ struct FmodSlopeB {
 struct Atan2SlopeA {
   template <class C>
   __device__ C operator()(C g, C a, C b, const TernaryNumbers&) const {
+    if (isinf(b) && a == a) return C(0);
     const C length = Hypot{}(a, b);
     return length == C(0) ? g * b : g * (b / length) / length;  // 0 at the origin, as in PyTorch
   }
