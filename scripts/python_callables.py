@@ -82,7 +82,7 @@ REASONS = {
 # Functions of Python that compute nothing with tensors: switches, files, dtypes, questions, states
 # of random generators.
 NOT_COUNTED = {
-    "flow": "broadcast_shapes can_cast check_op default_generator get_default_dtype "
+    "flow": "broadcast_shapes can_cast check_op get_default_dtype "
             "get_num_threads is_complex is_floating_point is_tensor load load_library manual_seed "
             "numel promote_types register_op result_type save set_num_threads "
             "use_deterministic_algorithms are_deterministic_algorithms_enabled "

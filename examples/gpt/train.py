@@ -151,6 +151,14 @@ class Ranks:
             generator.manual_seed(self.seed + (step << 16) + dist.get_rank())
 
 
+def generator_of(device: str) -> flow.Generator:
+    """The generator of dropout's masks."""
+    where = flow.device(device)
+    if where.type == "cpu":
+        return flow.default_generator
+    return flow.cuda.default_generators[flow.cuda.current_device()]
+
+
 class Run:
     """The model, its optimizer, the numbers drawn so far: all that a checkpoint holds."""
 
@@ -215,7 +223,7 @@ class Run:
             "optimizer": self.optimizer.state_dict(), "losses": json.dumps(self.losses),
             "held_losses": json.dumps(self.held_losses),
             "rng": json.dumps(self.rng.bit_generator.state),
-            "generator": flow.default_generator(self.options.device).get_state(),
+            "generator": generator_of(self.options.device).get_state(),
         }  # fmt: skip
         path.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.save_whole(state, path)
@@ -238,7 +246,7 @@ class Run:
         self.losses = [tuple(pair) for pair in json.loads(state["losses"])]
         self.held_losses = [tuple(pair) for pair in json.loads(state["held_losses"])]
         self.rng.bit_generator.state = json.loads(state["rng"])
-        generator = flow.default_generator(self.options.device)
+        generator = generator_of(self.options.device)
         self.ranks.go_on(generator, state["generator"], self.step)
 
     def train(self) -> None:

@@ -5,12 +5,15 @@
 
 #include "oneflow_lite/core/deterministic.h"
 #include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/core/parallel.h"
 #include "oneflow_lite/core/thread_limit.h"
 #include "oneflow_lite/framework/autocast.h"
+#include "oneflow_lite/framework/global.h"
 #include "primitive/attention.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/dtype_device.h"
+#include "python/bindings/tensor_object.h"
 #include "python/bindings/throwing.h"
 
 namespace oneflow_lite::python {
@@ -119,6 +122,19 @@ void WaitStream(Stream& self, Stream& other) {
       ValueOrThrow(BackendOf(other.device()).NewEvent(other.device().index, false));
   ThrowIfError(event->Record(other));
   ThrowIfError(event->Wait(self));
+}
+
+// A method of Tensor: its memory is not given out before what the stream has been given so far.
+void RecordStream(const py::handle& self, Stream& stream) {
+  if (!IsTensor(self.ptr())) throw py::type_error("record_stream(): a tensor is needed");
+  Tensor t = Unwrap(self.ptr());
+  if (const GlobalSpec* g = GlobalOf(t)) t = g->local;
+  if (!t.defined()) return;  // this rank has no part of it
+  if (t.device() != stream.device()) {
+    ThrowIfError(
+        DeviceMismatch("record_stream", "self", t.device(), "the stream", stream.device()));
+  }
+  ThrowIfError(BackendOf(t.device()).RecordStream(t.storage()->data(), stream));
 }
 
 void AddStreams(py::module_& m) {
@@ -253,6 +269,13 @@ void AddProcess(py::module_& m) {
 
 void AddCuda(py::module_& m) {
   AddStreams(m);
+  const py::object tensor = m.attr("Tensor");
+  tensor.attr("record_stream") =
+      py::cpp_function(&RecordStream, py::name("record_stream"), py::is_method(tensor),
+                       py::arg("stream"),
+                       "Keeps the tensor's memory, once nobody holds it, until the work that the "
+                       "stream has been given so far has ended.\n\nFor a tensor that was made on "
+                       "another stream.");
   AddProperties(m);
   AddMemory(m);
   m.def("cuda_is_available", [] { return CudaOrNull() != nullptr; });

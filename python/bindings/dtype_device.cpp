@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include "oneflow_lite/core/device_backend.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/throwing.h"
@@ -110,6 +111,28 @@ uint64_t SeedFrom(const py::object& given) {
   return u;
 }
 
+// One of Python's, which knows the device that it was named for.
+class NamedGenerator final : public Generator {
+ public:
+  explicit NamedGenerator(Device device) : device_(device) {}
+  Device device() const { return device_; }
+
+ private:
+  Device device_;
+};
+
+// The device that a generator was named for, or whose default it is.
+Device DeviceOf(const Generator& g) {
+  if (const auto* named = dynamic_cast<const NamedGenerator*>(&g)) return named->device();
+  if (DefaultGenerator(Device{}).get() == &g) return Device{};
+  const auto cuda = GetBackend(DeviceType::kCUDA);
+  for (int i = 0; cuda.ok() && i < (*cuda)->DeviceCount(); ++i) {
+    const Device device{DeviceType::kCUDA, static_cast<int16_t>(i)};
+    if (DefaultGenerator(device).get() == &g) return device;
+  }
+  return Device{};
+}
+
 void AddGenerators(py::module_& m) {
   py::class_<Generator, Ref<Generator>> type(
       m, "Generator",
@@ -118,8 +141,7 @@ void AddGenerators(py::module_& m) {
   type.attr("__module__") = "oneflow_lite";
   generator_type = type.ptr();
   type.def(py::init([](const py::object& device) {
-             DeviceFromObject(device, {});  // an error where it names none
-             return new Generator;
+             return static_cast<Generator*>(new NamedGenerator(DeviceFromObject(device, {})));
            }),
            py::arg("device") = "cpu")
       .def(
@@ -132,18 +154,20 @@ void AddGenerators(py::module_& m) {
       .def(
           "initial_seed", [](const Generator& g) { return g.state().seed; }, "The seed.")
       .def(
-          "get_state",
+          "_get_state",
           [](const Generator& g) {
             const Generator::State s = g.state();
             return py::make_tuple(s.seed, s.offset);
           },
-          "Seed and place in its sequence, for set_state.")
+          "Seed and place in its sequence, for _set_state.")
       .def(
-          "set_state",
+          "_set_state",
           [](Generator& g, const std::pair<uint64_t, uint64_t>& s) {
             g.set_state({s.first, s.second});
           },
-          py::arg("state"), "Goes to a place that get_state gave.");
+          py::arg("state"), "Goes to a place that _get_state gave.")
+      .def_property_readonly(
+          "device", &DeviceOf, "Whose default it is, or the one that it was named for.");
   m.def(
       "default_generator",
       [](const py::object& device) { return DefaultGenerator(DeviceFromObject(device, {})); },

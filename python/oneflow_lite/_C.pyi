@@ -739,6 +739,8 @@ def count_nonzero(
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
+def count_nonzero(input: Tensor, *dim: int, out: Tensor | None = None) -> Tensor: ...
+@overload
 def count_nonzero(
     input: Tensor,
     *,
@@ -2198,7 +2200,6 @@ def mode(
     keepdims: bool,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _Sorted: ...
-@overload
 def moveaxis(
     input: Tensor,
     source: int | Sequence[int],
@@ -2206,26 +2207,11 @@ def moveaxis(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
-@overload
-def moveaxis(
-    input: Tensor,
-    source: int | Sequence[int],
-    *destination: int,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
 def movedim(
     input: Tensor,
     source: int | Sequence[int],
     destination: int | Sequence[int],
     *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def movedim(
-    input: Tensor,
-    source: int | Sequence[int],
-    *destination: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def mse_loss(
@@ -2759,30 +2745,9 @@ def randint(
 ) -> Tensor: ...
 @overload
 def randint(
-    low: int,
-    high: int,
-    *size: int,
-    generator: Generator | None = None,
-    dtype: _dtype | None = None,
-    device: _device | str | int | None = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def randint(
     high: int,
     size: int | Sequence[int],
     *,
-    generator: Generator | None = None,
-    dtype: _dtype | None = None,
-    device: _device | str | int | None = None,
-    requires_grad: bool = False,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def randint(
-    high: int,
-    *size: int,
     generator: Generator | None = None,
     dtype: _dtype | None = None,
     device: _device | str | int | None = None,
@@ -3332,6 +3297,8 @@ def squeeze(
     out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
+def squeeze(input: Tensor, *dim: int, out: Tensor | None = None) -> Tensor: ...
+@overload
 def squeeze(
     input: Tensor,
     *,
@@ -3554,21 +3521,12 @@ def tensor_split(
     axis: int,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> tuple[Tensor, ...]: ...
-@overload
 def tensordot(
     a: Tensor,
     b: Tensor,
     a_dims: int | Sequence[int],
     b_dims: int | Sequence[int],
     *,
-    out: Tensor | None = None,
-) -> Tensor: ...
-@overload
-def tensordot(
-    a: Tensor,
-    b: Tensor,
-    a_dims: int | Sequence[int],
-    *b_dims: int,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def threshold(
@@ -3721,8 +3679,6 @@ def unflatten(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
-@overload
-def unflatten(input: Tensor, dim: int, *sizes: int, out: Tensor | None = None) -> Tensor: ...
 @overload
 def unflatten(
     input: Tensor,
@@ -4268,6 +4224,8 @@ class TensorFunctions:
     @overload
     def count_nonzero(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
     @overload
+    def count_nonzero(self, *dim: int) -> Tensor: ...
+    @overload
     def count_nonzero(self, *, axis: int | Sequence[int] | None) -> Tensor: ...
     def cov(
         self,
@@ -4656,14 +4614,8 @@ class TensorFunctions:
     def mode(self, *, axis: int, keepdims: bool) -> _Sorted: ...
     @overload
     def mode(self, dim: int = -1, *, keepdims: bool) -> _Sorted: ...
-    @overload
     def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor: ...
-    @overload
-    def moveaxis(self, source: int | Sequence[int], *destination: int) -> Tensor: ...
-    @overload
     def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor: ...
-    @overload
-    def movedim(self, source: int | Sequence[int], *destination: int) -> Tensor: ...
     def msort(self) -> Tensor: ...
     def mul(self, other: Tensor | float) -> Tensor: ...
     def mul_(self, other: Tensor | float) -> Tensor: ...
@@ -5136,9 +5088,13 @@ class TensorFunctions:
     @overload
     def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
     @overload
+    def squeeze(self, *dim: int) -> Tensor: ...
+    @overload
     def squeeze(self, *, axis: int | Sequence[int] | None) -> Tensor: ...
     @overload
     def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor: ...
+    @overload
+    def squeeze_(self, *dim: int) -> Tensor: ...
     @overload
     def squeeze_(self, *, axis: int | Sequence[int] | None) -> Tensor: ...
     @overload
@@ -5299,8 +5255,6 @@ class TensorFunctions:
     def unbind(self, *, axis: int) -> tuple[Tensor, ...]: ...
     @overload
     def unflatten(self, dim: int, sizes: int | Sequence[int]) -> Tensor: ...
-    @overload
-    def unflatten(self, dim: int, *sizes: int) -> Tensor: ...
     @overload
     def unflatten(self, *, axis: int, sizes: int | Sequence[int]) -> Tensor: ...
     def unfold(self, dimension: int, size: int, step: int) -> Tensor: ...

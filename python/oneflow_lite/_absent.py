@@ -213,8 +213,8 @@ ABSENT = [
     }, "compose it of functions; autograd differentiates the composition"),
     Absent("attention as one function", {"nn.functional": "multi_head_attention_forward"},
            "nn.MultiheadAttention or nn.functional.scaled_dot_product_attention"),
-    Absent("other ways to random numbers' states", {"cuda": "random default_generators"},
-           "flow.random and the functions of its names in flow.cuda, or flow.default_generator"),
+    Absent("another way to random numbers' states", {"cuda": "random"},
+           "flow.random and the functions of its names in flow.cuda, or cuda.default_generators"),
     Absent("switches", {
         "": "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode "
             "set_deterministic_debug_mode set_float32_matmul_precision "

@@ -8,16 +8,12 @@ import os
 import warnings
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._named_errors import named
 from oneflow_lite._oneflow_lite import Generator
-from oneflow_lite._oneflow_lite import device as _device
 from oneflow_lite._signature import check_flag
 
 
-@named
-def default_generator(device: _device | str | int = "cpu") -> Generator:
-    """The generator that random functions use on a device."""
-    return _ext.default_generator(device)
+# The CPU's, as in PyTorch; those of the GPUs are cuda.default_generators.
+default_generator: Generator = _ext.default_generator("cpu")
 
 
 def manual_seed(seed: int) -> Generator:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,9 +27,9 @@ __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "
 _BYTES = 16  # the seed and the place in its sequence, two numbers of 64 bits
 
 
-def state_of(generator: Generator) -> Tensor:
-    """The state of a generator as a tensor of bytes on the CPU."""
-    return from_numpy(np.array(generator.get_state(), dtype="<u8").view(np.uint8))
+def state_of(self: Generator) -> Tensor:
+    """The state as a tensor of bytes on the CPU: 16 numbers of uint8, for ``set_state``."""
+    return from_numpy(np.array(self._get_state(), dtype="<u8").view(np.uint8))
 
 
 def take_up(name: str, generator: Generator, state: Tensor) -> None:
@@ -41,7 +41,37 @@ def take_up(name: str, generator: Generator, state: Tensor) -> None:
                          f"of uint8, not a tensor of shape {list(state.shape)} and dtype "
                          f"{state.dtype}")  # fmt: skip
     first, place = state.cpu().numpy().view("<u8").tolist()
-    generator.set_state((first, place))
+    generator._set_state((first, place))
+
+
+def set_state(self: Generator, new_state: Tensor | tuple[int, int]) -> None:
+    """Goes on from a state that ``get_state`` gave, or from a seed and a place in its sequence.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none.
+    """
+    if isinstance(new_state, tuple | list) and len(new_state) == 2:
+        self._set_state(tuple(new_state))
+    else:
+        take_up("set_state", self, new_state)
+
+
+def _rebuilt(where: str, state: tuple[int, int]) -> Generator:
+    generator = Generator(where)
+    generator._set_state(state)
+    return generator
+
+
+def _reduced(self: Generator) -> tuple[Any, ...]:
+    """A copy, or what a pickle brings back, has numbers of its own that begin where these are."""
+    return _rebuilt, (str(self.device), self._get_state())
+
+
+for _method, _name in ((_reduced, "__reduce__"), (state_of, "get_state"), (set_state, "set_state")):
+    _method.__name__, _method.__qualname__ = _name, f"Generator.{_name}"
+    setattr(Generator, _name, _method)
 
 
 def get_rng_state() -> Tensor:
@@ -103,12 +133,12 @@ def fork_rng(
     kept = dict.fromkeys(d if isinstance(d, device) else device(d) for d in devices)
     others = [d for d in kept if d.type != "cpu"]
     generators = [_ext.default_generator(d) for d in ("cpu", *others)]
-    states = [generator.get_state() for generator in generators]
+    states = [generator._get_state() for generator in generators]
     try:
         yield
     finally:
         for generator, state in zip(generators, states, strict=True):
-            generator.set_state(state)
+            generator._set_state(state)
 
 
 if not TYPE_CHECKING:

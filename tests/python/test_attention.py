@@ -212,7 +212,9 @@ def test_seeds_repeat_and_advance(device):
     flow.manual_seed(5)
     again = attend(q, q, q, dropout_p=0.5)
     assert (first == again).all() and not (first == second).all()
-    generator = flow.default_generator(device)
+    generator = flow.default_generator
+    if device == "cuda":
+        generator = flow.cuda.default_generators[flow.cuda.current_device()]
     flow.manual_seed(5)
     assert (attend(q, q, q, dropout_p=0.5, generator=generator) == first).all()
 

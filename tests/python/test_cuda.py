@@ -135,6 +135,28 @@ def test_streams_and_events_order_work():
 
 @pytest.mark.cuda
 @needs_gpu
+@pytest.mark.parametrize("count", [1000, 3_000_000])
+def test_memory_that_another_stream_reads_is_kept(count):
+    s1, s2 = cuda.Stream(), cuda.Stream()
+    with cuda.stream(s1):
+        x = flow.full((count,), 3.0, device="cuda")
+    s2.wait_stream(s1)
+    with cuda.stream(s2):
+        a = flow.ones(2048, 2048, device="cuda")
+        for _ in range(6):
+            a = (a @ a).clamp(0, 1)
+        y = x * 2 + a[0, 0] * 0
+    x.record_stream(s2)
+    del x
+    with cuda.stream(s1):
+        over = [flow.full((count,), 7.0, device="cuda") for _ in range(3)]
+    cuda.synchronize()
+    assert (y == 6).all() and (over[0] == 7).all()
+    with pytest.raises(RuntimeError, match="self is on cpu"):
+        flow.ones(1).record_stream(s1)
+
+
+@needs_gpu
 def test_a_graph_replays_on_new_values():
     x = flow.randn(64, 1000, device="cuda")
     flow.softmax(x, 1)  # warm: kernels are loaded

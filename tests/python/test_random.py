@@ -147,7 +147,7 @@ def test_a_seed_is_an_int(seed):
 
 
 def test_help_of_generators_and_threads_shows_no_internals():
-    for function in (flow.default_generator, flow.manual_seed, flow.set_num_threads):
+    for function in (flow.manual_seed, flow.set_num_threads):
         text = pydoc.render_doc(function, renderer=pydoc.plaintext)
         assert "pybind11" not in text and inspect.getdoc(function).splitlines()[-1] in text
 

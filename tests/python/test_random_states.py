@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """flow.random, and the functions of its names in flow.cuda: seeds and states of the generators."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from numerics import flow
@@ -10,9 +13,9 @@ cuda = flow.cuda
 
 @pytest.fixture(autouse=True)
 def generator_as_it_was():
-    before = flow.default_generator().get_state()
+    before = flow.default_generator.get_state()
     yield
-    flow.default_generator().set_state(before)
+    flow.default_generator.set_state(before)
 
 
 def test_a_state_is_taken_up_again():
@@ -51,10 +54,10 @@ def test_a_state_is_a_copy():
      (flow.zeros(4, 4, dtype=flow.uint8), ValueError)],
 )  # fmt: skip
 def test_what_is_no_state(state, error):
-    before = flow.default_generator().get_state()
+    before = flow.get_rng_state().tolist()
     with pytest.raises(error, match=r"set_rng_state\(\): new_state must be"):
         flow.set_rng_state(state)
-    assert flow.default_generator().get_state() == before
+    assert flow.get_rng_state().tolist() == before
 
 
 def test_seed_draws_one():
@@ -90,7 +93,7 @@ def test_fork_rng(failing):
 
 
 def test_seeding_gpus_needs_none():
-    before = flow.default_generator().get_state()
+    before = flow.get_rng_state().tolist()
     cuda.manual_seed(1)
     cuda.manual_seed_all(2)
     cuda.seed()
@@ -98,7 +101,7 @@ def test_seeding_gpus_needs_none():
     states = cuda.get_rng_state_all()
     cuda.set_rng_state_all(states)
     assert len(states) == cuda.device_count()
-    assert flow.default_generator().get_state() == before  # the CPU's is another
+    assert flow.get_rng_state().tolist() == before  # the CPU's is another
     for seed in (cuda.manual_seed, cuda.manual_seed_all, flow.random.manual_seed):
         with pytest.raises(TypeError):
             seed("1")
@@ -121,3 +124,41 @@ def test_the_state_of_a_gpu():
         flow.rand(5, device="cuda")
     assert flow.equal(cuda.get_rng_state(0), state)
     cuda.set_rng_state_all(before)
+
+
+def test_the_default_generators_are_objects():
+    own, default = flow.Generator(), flow.default_generator
+    assert flow.manual_seed(3) is default is flow.random.manual_seed(3)
+    assert default.device == own.device == flow.device("cpu")
+    assert len(cuda.default_generators) == cuda.device_count()
+    for i, generator in enumerate(cuda.default_generators):
+        assert generator.device == flow.device("cuda", i)
+    assert own.manual_seed(3) is own
+    x = flow.randn(2, generator=default)
+    assert flow.equal(flow.randn(2, generator=own), x)
+    assert flow.equal(own.get_state(), flow.get_rng_state()) and own.get_state().is_cpu
+
+
+def test_states_of_generators_are_tensors():
+    own = flow.Generator().manual_seed(5)
+    flow.rand(3, generator=own)
+    state, pair = own.get_state(), (5, 1)  # as earlier versions wrote it
+    x = flow.rand(4, generator=own)
+    for kept in (state, state.cpu(), pair):
+        own.set_state(kept)
+        assert flow.equal(flow.rand(4, generator=own), x)
+    own.set_state(flow.get_rng_state())
+    assert own.initial_seed() == flow.initial_seed()
+    with pytest.raises(ValueError, match=r"set_state\(\): new_state must be what"):
+        own.set_state(flow.zeros(3))
+    with pytest.raises(TypeError, match=r"set_state\(\): new_state must be a Tensor, not int"):
+        own.set_state(3)
+
+
+def test_generators_are_copied_and_pickled():
+    own = flow.Generator().manual_seed(5)
+    flow.rand(3, generator=own)
+    made = copy.deepcopy(own), pickle.loads(pickle.dumps(own)), copy.copy(flow.default_generator)
+    x, y = flow.rand(4, generator=own), flow.rand(4)
+    assert all(flow.equal(flow.rand(4, generator=g), x) for g in made[:2])
+    assert flow.equal(flow.rand(4, generator=made[2]), y) and made[2] is not flow.default_generator

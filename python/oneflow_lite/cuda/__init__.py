@@ -19,6 +19,7 @@ from oneflow_lite._absent import public_face
 from oneflow_lite._named_errors import speak_for_themselves
 from oneflow_lite._oneflow_lite import CUDAGraph, Event, Stream, device
 from oneflow_lite.cuda._random import (
+    default_generators,
     get_rng_state,
     get_rng_state_all,
     initial_seed,
@@ -32,9 +33,9 @@ from oneflow_lite.cuda._random import (
 from oneflow_lite.cuda.graphed import graphed_step
 
 __all__ = [
-    "amp", "CUDAGraph", "Event", "Stream", "current_device", "current_stream", "device_count",
-    "empty_cache", "get_device_name", "get_device_properties", "graph", "graphed_step",
-    "is_available",
+    "amp", "CUDAGraph", "Event", "Stream", "current_device", "current_stream",
+    "default_generators", "device_count", "empty_cache", "get_device_name",
+    "get_device_properties", "graph", "graphed_step", "is_available",
     "max_memory_allocated", "memory_allocated", "memory_reserved", "memory_stats",
     "reset_peak_memory_stats", "set_device", "stream", "synchronize",
     "get_rng_state", "get_rng_state_all", "initial_seed", "manual_seed", "manual_seed_all", "seed",

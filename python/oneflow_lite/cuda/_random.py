@@ -6,7 +6,8 @@ Where there is no GPU, seeding does nothing, so that a program need not ask.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Generator, Tensor, device
@@ -17,6 +18,22 @@ _Device = device | str | int
 
 def _generator(where: _Device) -> Generator:
     return _ext.default_generator(f"cuda:{where}" if isinstance(where, int) else where)
+
+
+class _Generators(Sequence[Generator]):
+    """The default generators of all GPUs, by their numbers."""
+
+    def __len__(self) -> int:
+        return _ext.cuda_device_count()
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(map(_generator, range(len(self))))[index]
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+default_generators = _Generators()
 
 
 def manual_seed(seed: int) -> None:

@@ -137,9 +137,9 @@ class DataParallel(Module):
         if per_rank_seed:
             for where in {_ext.device("cpu"), *(p.device for _, p in learning)}:
                 generator = _ext.default_generator(where)
-                seed, offset = generator.get_state()
+                seed, offset = generator._get_state()
                 moved = (seed + members.rank * _GOLDEN) % 2**64
-                generator.set_state((moved, offset))
+                generator._set_state((moved, offset))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)

@@ -105,13 +105,13 @@ def repetition(subject: Subject, where: str) -> str:
 def _cause(subject: Subject, call: Call) -> str:
     """Whether equal seeds make two calls equal; the generator goes on from where it was."""
     generator = _ext.default_generator(call.tensors[0].device if call.tensors else "cpu")
-    state, runs = generator.get_state(), []
+    state, runs = generator._get_state(), []
     try:
         for _ in range(2):
             generator.manual_seed(0)
             runs.append([bits(y) for y in subject.run(call)])
     finally:
-        generator.set_state(state)
+        generator._set_state(state)
     if runs[0] == runs[1]:
         return ("The function is random: it draws from flow's generator. Check it without: "
                 "module.eval(), p=0, or flow.manual_seed in the function")  # fmt: skip

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from oneflow_lite import _oneflow_lite as _ext
+from oneflow_lite import cuda
 from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor
 from oneflow_lite.amp.autocast_mode import again, in_force
 from oneflow_lite.autograd._grad_mode import enable_grad
 from oneflow_lite.autograd.graph import saved_tensors_hooks
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["checkpoint", "checkpoint_sequential", "get_device_states", "set_device_states"]
 
 
 class _Recomputed:
@@ -35,7 +36,7 @@ class _Recomputed:
         self._found: dict[int, Tensor] = {}
         devices = {a.device for a in given}
         generators = map(_ext.default_generator, {_ext.device("cpu"), *devices} if rng else ())
-        self._states = [(g, g.get_state()) for g in generators]
+        self._states = [(g, g._get_state()) for g in generators]
 
     def pack(self, x: Tensor) -> int:
         """Only its number is kept."""
@@ -60,15 +61,15 @@ class _Recomputed:
                                    f"changed in place since: it is at version {x._version}, but "
                                    f"the function was called with {version}")  # fmt: skip
         function, args, kwargs = self._call
-        now = [(g, g.get_state()) for g, _ in self._states]
+        now = [(g, g._get_state()) for g, _ in self._states]
         for generator, state in self._states:
-            generator.set_state(state)
+            generator._set_state(state)
         try:
             with again(self._autocast), enable_grad(), saved_tensors_hooks(keep, found.__getitem__):
                 function(*map(_leaf, args), **{name: _leaf(a) for name, a in kwargs.items()})
         finally:
             for generator, state in now:
-                generator.set_state(state)
+                generator._set_state(state)
         if len(found) != self._count:
             raise RuntimeError(f"checkpoint(): called again, the function saved {len(found)} "
                                f"tensors, but {self._count} the first time")  # fmt: skip
@@ -118,6 +119,24 @@ def checkpoint(
     again = _Recomputed(function, args, kwargs, preserve_rng_state)
     with saved_tensors_hooks(again.pack, again.unpack):
         return function(*args, **kwargs)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs that tensors among the arguments are on, and the states of their generators.
+
+    Reversible networks keep them to draw the same numbers again.
+    """
+    tensors = [a for a in args if isinstance(a, Tensor) and a.is_cuda]
+    gpus = list(dict.fromkeys(cast(int, t.device.index) for t in tensors))
+    return gpus, [cuda.get_rng_state(gpu) for gpu in gpus]
+
+
+def set_device_states(
+    devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None
+) -> None:
+    """Goes on from states that :func:`get_device_states` gave."""
+    for gpu, state in zip(devices, states, strict=True):
+        cuda.set_rng_state(state, gpu)
 
 
 def checkpoint_sequential(
