@@ -55,7 +55,7 @@ bool IsLinear(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& b
 
 // IsWidened, and the operands have so many dims each and fit: what does not is for Mm or Bmm to
 // name.
-bool IsWidened(const Tensor& a, const Tensor& b, int dims) {
+bool IsWidenedAndFits(const Tensor& a, const Tensor& b, int dims) {
   if (!IsWidened(a, b) || a.ndim() != dims || b.ndim() != dims) return false;
   return a.shape()[dims - 1] == b.shape()[dims - 2] && (dims == 2 || a.shape()[0] == b.shape()[0]);
 }
@@ -68,7 +68,7 @@ StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor
     StatusOr<Tensor> y = Linear(a, weight, input);
     return y.ok() ? y : Renamed(name, y.status());
   }
-  const bool widened = IsWidened(a, b, dims);
+  const bool widened = IsWidenedAndFits(a, b, dims);
   const StatusOr<Tensor> product = widened ? WideMatmul(a, b) : dims == 2 ? Mm(a, b) : Bmm(a, b);
   if (!product.ok()) return Renamed(name, product.status());
   if (!input.defined()) return NotDefined(name, "input");
