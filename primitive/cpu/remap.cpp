@@ -120,7 +120,10 @@ class Mover {
     for (int64_t r = 0; r < rows; ++r, x += x_row, y += cols_.out) {
       if (x_col == 1) {
         CopyBytes(cols * kItem, x, y);
+      } else if (x_col == 0) {
+        repeat_(cols, x, y);
       } else {
+#pragma GCC unroll 4  // see CopyStrided
         for (int64_t c = 0; c < cols; ++c) y[c] = x[c * x_col];
       }
     }
@@ -133,6 +136,7 @@ class Mover {
   const T* const x_;
   T* const y_;
   const ReverseFunction reverse_ = FindReverse(sizeof(T));
+  const RepeatFunction repeat_ = FindRepeat(sizeof(T));
 };
 
 template <class T>
