@@ -164,7 +164,8 @@ struct Value : ofl_value {
   }
   Value(double v) { set(OFL_VALUE_FLOAT), as.f = v; }
   Value(int64_t v) { set(OFL_VALUE_INT), as.i = v; }
-  Value(int v) : Value(static_cast<int64_t>(v)) {}
+  template <class Int, class = std::enable_if_t<std::is_integral_v<Int>>>  // int, size_t, ...
+  Value(Int v) : Value(static_cast<int64_t>(v)) {}
   Value(bool v) { set(OFL_VALUE_BOOL), as.b = v; }
   Value(ofl_dtype v) { set(OFL_VALUE_DTYPE), as.i = v; }
   Value(const char* v) { set(OFL_VALUE_STRING), as.s = v; }

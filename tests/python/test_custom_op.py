@@ -289,7 +289,7 @@ OFL_EXTENSION {
       c.output(0).data<float>()[i] = 2 * c.input(0).data<float>()[i];
     }
   });
-  op.backward({}, [](ext::Grad c) { c.set(0, ext::call("mul", c.grad(0), 2)); });
+  op.backward({}, [](ext::Grad c) { c.set(0, ext::call("mul", c.grad(0), sizeof(int16_t))); });
   op.add();
   %(more)s
 }
