@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from gloo import needs_gloo
@@ -23,6 +24,9 @@ TIMEOUT = 30  # seconds of a collective: the case that began last is named
 LIMIT = 300
 
 flow = pytest.importorskip("oneflow_lite")
+
+from oneflow_lite.launch import _Overseer  # noqa: E402
+
 pytestmark = needs_gloo
 
 
@@ -181,6 +185,18 @@ def test_what_is_no_port_is_refused(port):
 def test_the_import_does_not_bring_it():
     code = "import sys, oneflow_lite; print('oneflow_lite.distributed' in sys.modules)"
     assert run_python(code).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, ""), (1, "; 1 other is still to end"), (2, "; 2 others are still to end")],
+)
+def test_the_launcher_says_how_many_are_still_to_end(count, said, capsys):
+    overseer = SimpleNamespace(exit_code=0, _pass_on=lambda seconds: None)
+    rank = SimpleNamespace(rank=1, process=SimpleNamespace(returncode=3))
+    _Overseer._ended(overseer, rank, [None] * count)
+    assert capsys.readouterr().err == f"launch: rank 1 ended with exit code 3{said}\n"
+    assert overseer.exit_code == 3
 
 
 def test_the_launcher_passes_arguments_output_and_exit_codes_on(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 flow = pytest.importorskip("oneflow_lite")
 
 from oneflow_lite.models import gpt  # noqa: E402
+from oneflow_lite.profiler._roofline import _roof_text  # noqa: E402
 
 record = flow.profiler.record_function
 LIMIT = flow.profiler.MachineLimit(bytes_per_second=1e10, flops_per_second=1e11)
@@ -315,6 +316,11 @@ def test_the_roofline_is_a_picture(tmp_path):
     assert (tmp_path / "roofline.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(ValueError, match="no op that computes with floats ran on cuda:0"):
         p.plot_roofline(tmp_path / "none.png", "cuda")
+
+
+def test_the_roofline_writes_rates_in_full():
+    limit = flow.profiler.MachineLimit(bytes_per_second=4.25e12, flops_per_second=6e13)
+    assert _roof_text("float32", limit) == "float32: 4250 GB/s, 60 TFLOP/s"
 
 
 def test_meta_has_costs_and_no_limit():

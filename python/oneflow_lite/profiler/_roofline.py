@@ -73,7 +73,7 @@ def draw(
 def _roof_text(dtype: str, limit: Any) -> str:
     rate = limit.flops_per_second
     flops = f"{rate / 1e12:.3g} TFLOP/s" if rate >= 1e12 else f"{rate / 1e9:.3g} GFLOP/s"
-    return f"{dtype}: {limit.bytes_per_second / 1e9:.0f} GB/s, {flops}"
+    return f"{dtype}: {limit.bytes_per_second / 1e9:.4g} GB/s, {flops}"
 
 
 def _device(records: Records, device: str | None) -> str:
