@@ -11,7 +11,6 @@ from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._oneflow_lite import Generator
 from oneflow_lite._signature import check_flag
 
-
 # The CPU's, as in PyTorch; those of the GPUs are cuda.default_generators.
 default_generator: Generator = _ext.default_generator("cpu")
 

@@ -154,10 +154,11 @@ def test_size_average_and_reduce_of_modules(name, given):
 
 
 W = np.array([0.5, 2.0, 1.0])
-# In PyTorch's order, of a and b and a weight: what comes before size_average, and after `reduce` and
-# the reduction; those with ignore_index or eps between the two are apart.
+# In PyTorch's order, of a and b and a weight: what comes before size_average, and after `reduce`
+# and the reduction; those with ignore_index or eps between the two are apart.
 BY_PLACE = {
-    "mse_loss": ([], []), "l1_loss": ([], []), "smooth_l1_loss": ([], [0.3]), "kl_div": ([], [True]),
+    "mse_loss": ([], []), "l1_loss": ([], []), "smooth_l1_loss": ([], [0.3]),
+    "kl_div": ([], [True]),
     "binary_cross_entropy": ([W], []), "binary_cross_entropy_with_logits": ([W], [W]),
     "soft_margin_loss": ([], []), "hinge_embedding_loss": ([0.7], []),
     "multilabel_soft_margin_loss": ([W], []),

@@ -69,8 +69,8 @@ def runs_everywhere(rank):
         placement = flow.placement(DEVICE, ranks=ranks)
         for name, program in PROGRAMS.items():
             for sbp in (flow.sbp.broadcast, flow.sbp.split(0)):
-                y = program(lambda v: flow.tensor(v).to_global(placement, flow.sbp.broadcast)
-                            .to_global(sbp=sbp))  # fmt: skip
+                y = program(lambda v, p=placement, s=sbp: flow.tensor(v)
+                            .to_global(p, flow.sbp.broadcast).to_global(sbp=s))  # fmt: skip
                 whole = y.detach().to_global(sbp=flow.sbp.broadcast)
                 value = whole.to_local().cpu().numpy() if rank in ranks else None
                 found[name, tuple(ranks), str(sbp)] = tuple(y.shape), str(y.sbp), value

@@ -59,7 +59,9 @@ def smooth_l1_loss(
 ) -> Tensor:
     """:func:`l1_loss` less ``beta / 2``, and below ``beta`` a parabola that joins it."""
     if reduction is None or isinstance(reduction, bool):  # size_average, and beta is `reduce`
-        by_place = (beta, *by_place) if beta is None or isinstance(beta, bool) else (None, "mean", beta)
+        by_place = (
+            (beta, *by_place) if beta is None or isinstance(beta, bool) else (None, "mean", beta)
+        )
         loss = _C.smooth_l1_loss(input, target, reduction, *by_place, **older)
     else:
         loss = _C.smooth_l1_loss(input, target, reduction, beta, *by_place, **older)
