@@ -106,26 +106,6 @@ PyObject* DataPtr(PyObject* self, PyObject*) {
   }
   return PyLong_FromVoidPtr(t.data());
 }
-PyObject* RecordStreamMethod(PyObject* self, PyObject* given) {
-  if (!py::isinstance<Stream>(given)) {
-    return Raise(ErrorKind::kType, absl::StrCat("record_stream(): argument 'stream' must be a "
-                                                "Stream, not ",
-                                                Py_TYPE(given)->tp_name));
-  }
-  const Tensor& t = Unwrap(self);
-  auto& stream = *py::handle(given).cast<Stream*>();
-  if (GlobalOf(t) || t.device() != stream.device()) {
-    return Raise(ErrorKind::kRuntime,
-                 absl::StrCat("record_stream(): ", Describe(t), " has no memory of ",
-                              stream.device().ToString(), ", where the stream is"));
-  }
-  const StatusOr<DeviceBackend*> backend = GetBackend(t.device());
-  if (!backend.ok()) return Raise(backend.status());
-  if (const Status s = (*backend)->RecordStream(t.storage()->data(), stream); !s.ok()) {
-    return Raise(s);
-  }
-  Py_RETURN_NONE;
-}
 PyObject* IsContiguousMethod(PyObject* self, PyObject*) {
   return PyBool_FromLong(Unwrap(self).is_contiguous());
 }
@@ -233,11 +213,6 @@ PyMethodDef tensor_methods[] = {
      "storage_offset($self, /)\n--\n\nThe place of the first element in the storage."},
     {"data_ptr", DataPtr, METH_NOARGS,
      "data_ptr($self, /)\n--\n\nThe address of the first element; RuntimeError on meta."},
-    {"record_stream", RecordStreamMethod, METH_O,
-     "record_stream($self, stream, /)\n--\n\nTells that a stream uses the tensor's memory, which "
-     "is "
-     "then given to no other tensor\nbefore the work that the stream has when the memory is "
-     "freed."},
     {"is_contiguous", IsContiguousMethod, METH_NOARGS,
      "is_contiguous($self, /)\n--\n\nWhether the elements lie row by row without gaps."},
     {"is_floating_point", IsFloatingPoint, METH_NOARGS,
