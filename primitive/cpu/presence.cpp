@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each part of the elements has marks of its own, which are joined as it ends.
+// All threads set the same marks. One that is set is not written again, so that a line of the cache
+// with marks of many elements stays with all cores.
 #include "primitive/presence.h"
 
+#include <atomic>
 #include <cstring>
 #include <type_traits>
-#include <vector>
 
 #include "oneflow_lite/core/dtype.h"
 #include "oneflow_lite/core/parallel.h"
@@ -13,7 +14,7 @@
 namespace oneflow_lite {
 namespace {
 
-constexpr int64_t kPart = 1 << 18;  // elements, many beside the most numbers
+constexpr int64_t kGrain = 1 << 18;  // elements
 
 class CpuPresence final : public Presence {
  public:
@@ -31,20 +32,14 @@ class CpuPresence final : public Presence {
  private:
   template <class T>
   static void Mark(int64_t n, const T* x, int64_t low, int64_t size, bool* seen) {
-    const int64_t parts = ParallelRanges(n, kPart);
-    std::vector<uint8_t> marks(static_cast<size_t>(parts * size));  // in the region none may throw
-    ParallelFor(parts, 1, [&](int64_t first, int64_t last) {
-      uint8_t* own = marks.data() + first * size;
-      const int64_t begin = n * first / parts, end = n * last / parts;
+    ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const uint64_t at = static_cast<uint64_t>(int64_t{x[i]}) - static_cast<uint64_t>(low);
-        if (at < static_cast<uint64_t>(size)) own[at] = 1;
+        if (at >= static_cast<uint64_t>(size)) continue;
+        const std::atomic_ref<bool> mark(seen[at]);
+        if (!mark.load(std::memory_order_relaxed)) mark.store(true, std::memory_order_relaxed);
       }
     });
-    for (int64_t part = 0; part < parts; ++part) {
-      const uint8_t* own = marks.data() + part * size;
-      for (int64_t k = 0; k < size; ++k) seen[k] = seen[k] || own[k] != 0;
-    }
   }
 
   DType dtype_;
