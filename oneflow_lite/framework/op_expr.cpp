@@ -10,25 +10,37 @@
 namespace oneflow_lite {
 namespace {
 
-// Four bits per tensor after eight for the device: exact up to 14 tensors. Those beyond are hashed
-// in, but of a variadic op: its inputs have one dtype, so that the first ones tell.
-uint64_t KernelKey(const OpDef& op, DeviceType device, absl::Span<const Tensor> inputs,
+constexpr size_t kTensorsInKey = 14;
+
+uint8_t CodeOf(const Tensor& t) {
+  return t.defined() ? static_cast<uint8_t>(static_cast<uint8_t>(t.dtype()) + 1) : 0;
+}
+
+// Eight bits for the device, and four for each of the first tensors, outputs before inputs.
+uint64_t KernelKey(DeviceType device, absl::Span<const Tensor> inputs,
                    absl::Span<const Tensor> outputs) {
-  constexpr uint64_t kOdd = 0x9E3779B97F4A7C15;  // the golden ratio's bits, which mix well
   uint64_t key = static_cast<uint64_t>(device);
   int shift = 8;
   const auto add = [&](const Tensor& t) {
-    const uint64_t dtype = t.defined() ? static_cast<uint64_t>(t.dtype()) + 1 : 0;
-    if (shift <= 60) {
-      key |= dtype << shift;
-      shift += 4;
-    } else if (!op.variadic()) {
-      key = (key ^ dtype) * kOdd;
-    }
+    if (shift > 60) return;
+    key |= uint64_t{CodeOf(t)} << shift;
+    shift += 4;
   };
   for (const Tensor& t : outputs) add(t);
   for (const Tensor& t : inputs) add(t);
   return key;
+}
+
+// The dtypes of the tensors that the key has no room for. None of a variadic op: its inputs have
+// one dtype, so that the first ones tell.
+std::vector<uint8_t> BeyondKey(const OpDef& op, absl::Span<const Tensor> inputs,
+                               absl::Span<const Tensor> outputs) {
+  std::vector<uint8_t> codes;
+  if (inputs.size() + outputs.size() <= kTensorsInKey || op.variadic()) return codes;
+  for (const Tensor& t : outputs) codes.push_back(CodeOf(t));
+  for (const Tensor& t : inputs) codes.push_back(CodeOf(t));
+  codes.erase(codes.begin(), codes.begin() + std::ptrdiff_t{kTensorsInKey});
+  return codes;
 }
 
 }  // namespace
@@ -40,10 +52,11 @@ OpExpr::~OpExpr() {
 StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
                                                      absl::Span<const Tensor> inputs,
                                                      absl::Span<const Tensor> outputs) const {
-  const uint64_t key = KernelKey(def_, device, inputs, outputs);
+  const uint64_t key = KernelKey(device, inputs, outputs);
+  std::vector<uint8_t> beyond = BeyondKey(def_, inputs, outputs);
   const auto find = [&]() -> const CachedKernel* {
     for (auto* k = kernels_.load(std::memory_order_acquire); k; k = k->next) {
-      if (k->key == key) return k;
+      if (k->key == key && k->beyond == beyond) return k;
     }
     return nullptr;
   };
@@ -61,7 +74,7 @@ StatusOr<const OpExpr::CachedKernel*> OpExpr::Kernel(DeviceType device,
   OFL_ASSIGN_OR_RETURN(const KernelDef* kernel, FindKernel(def_.name, device, first));
   OFL_ASSIGN_OR_RETURN(auto bound, kernel->bind(context));
   if (!bound) return Error(ErrorKind::kRuntime, def_.name, "(): bind gave no kernel");
-  auto* entry = new CachedKernel{key, kernel, std::move(bound), kernels_.load()};
+  auto* entry = new CachedKernel{key, std::move(beyond), kernel, std::move(bound), kernels_.load()};
   kernels_.store(entry, std::memory_order_release);
   return entry;
 }

@@ -25,7 +25,8 @@ class OFL_API OpExpr {
   const OpDef& def() const { return def_; }
 
   struct CachedKernel {
-    uint64_t key;
+    uint64_t key;                 // the device and the first tensors' dtypes
+    std::vector<uint8_t> beyond;  // the other tensors' dtypes, of an op of many
     const KernelDef* kernel;
     std::unique_ptr<BoundKernel> bound;
     const CachedKernel* next;
