@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -169,7 +170,10 @@ struct Value : ofl_value {
   Value(bool v) { set(OFL_VALUE_BOOL), as.b = v; }
   Value(ofl_dtype v) { set(OFL_VALUE_DTYPE), as.i = v; }
   Value(const char* v) { set(OFL_VALUE_STRING), as.s = v; }
-  Value(const std::string& v) : Value(v.c_str()) {}
+  Value(const std::string& v) : Value(v.c_str()) {
+    if (v.size() == std::strlen(v.c_str())) return;
+    throw Error(OFL_VALUE_ERROR, "a string with a NUL in it cannot be given to the library");
+  }
   Value(const std::vector<int64_t>& v) {
     set(OFL_VALUE_INTS), as.ints.data = v.data(), as.ints.size = static_cast<int64_t>(v.size());
   }

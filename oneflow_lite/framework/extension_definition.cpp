@@ -198,6 +198,10 @@ int32_t GetAttr(const Attrs& attrs, int32_t i, ofl_value* value) {
   if (i < 0 || i >= static_cast<int32_t>(attrs.size())) {
     return CodeOf(Error(ErrorKind::kIndex, "there is no attribute ", i, ", but ", attrs.size()));
   }
+  const auto* text = std::get_if<std::string>(&attrs[i]);
+  if (text && text->find('\0') != std::string::npos) {
+    return CodeOf(Error(ErrorKind::kValue, "attribute ", i, " has a NUL, at which C would cut it"));
+  }
   ToC(attrs[i], value);
   return OFL_OK;
 }

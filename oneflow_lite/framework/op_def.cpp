@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oneflow_lite/framework/op_def.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/sharding.h"
@@ -26,7 +27,9 @@ std::string AttrText(const AttrValue& value) {
     std::string operator()(DType v) const { return Name(v); }
     std::string operator()(Device v) const { return v.ToString(); }
     std::string operator()(const Dims& v) const { return oneflow_lite::ToString(v); }
-    std::string operator()(const std::string& v) const { return absl::StrCat("'", v, "'"); }
+    std::string operator()(const std::string& v) const {
+      return absl::StrCat("'", absl::Utf8SafeCHexEscape(v), "'");
+    }
   };
   return std::visit(Visitor{}, value);
 }

@@ -143,13 +143,19 @@ Match ReadBool(PyObject* o, Value* out) {
   return truth < 0 ? Match::kError : Match::kYes;
 }
 
-Match ReadString(PyObject* o, Value* out) {
+Match ReadString(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
   if (!PyUnicode_Check(o)) return Match::kNo;
   Py_ssize_t n;
   const char* text = PyUnicode_AsUTF8AndSize(o, &n);
-  if (!text) return Match::kError;
-  out->emplace<std::string>(text, n);
-  return Match::kYes;
+  if (text) {
+    out->emplace<std::string>(text, n);
+    return Match::kYes;
+  }
+  if (PyErr_ExceptionMatches(PyExc_UnicodeEncodeError)) {
+    PyErr_Format(PyExc_ValueError, "%s(): argument '%s' has half of a surrogate pair: %A", name,
+                 arg.name.c_str(), o);
+  }
+  return Match::kError;
 }
 
 Match ReadSlow(const char* name, const ArgSchema& arg, PyObject* o, Value* out) {
@@ -178,7 +184,7 @@ Match ReadSlow(const char* name, const ArgSchema& arg, PyObject* o, Value* out) 
     case ArgType::kDevice:
       return Read<Device>(AsDevice, o, out);
     case ArgType::kString:
-      return ReadString(o, out);
+      return ReadString(name, arg, o, out);
     case ArgType::kGenerator:
       return Read<Ref<Generator>>(
           [&](PyObject* p, Ref<Generator>* g) { return yes(AsGenerator(p, g)); }, o, out);

@@ -15,6 +15,7 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/extension.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_function.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
@@ -189,6 +190,7 @@ class PythonKernel final : public BoundKernel {
     return CallPython([&]() -> Status {
       GradGuard no_grad(false);
       const AutocastPause below_autocast;
+      const GlobalScope local(nullptr, {});  // as the inputs are
       py::list inputs;
       for (int i = 0; i < c.num_inputs(); ++i) {
         const Tensor& t = c.input(i);
@@ -280,7 +282,13 @@ AttrSpec ReadAttr(const std::string& name, const std::string& type, const py::ob
     return {AttrType::kFloat, none ? AttrValue() : AttrValue(value.cast<double>())};
   }
   if (type == "str") {
-    return {AttrType::kString, none ? AttrValue() : AttrValue(value.cast<std::string>())};
+    if (none) return {AttrType::kString, {}};
+    Py_ssize_t n = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(value.ptr(), &n);
+    if (text) return {AttrType::kString, std::string(text, static_cast<size_t>(n))};
+    PyErr_Clear();
+    throw py::value_error("register_op(): the default of attribute " + name +
+                          " has half of a surrogate pair");
   }
   if (type == "int[]") {
     if (none) return {AttrType::kInts, {}};

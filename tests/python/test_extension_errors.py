@@ -83,6 +83,7 @@ OFL_EXTENSION {
         if (how == "half the bits") c.input(0).data<uint16_t>();
         if (how == "throw 3") throw 3;
         if (how == "throw error") throw ext::Error(OFL_VALUE_ERROR, "as I say");
+        if (how == "NUL") ext::call("gelu", c.input(0), std::string("tanh\0", 5));
         const std::vector<ext::Tensor> none = {ext::Tensor()};
         if (how == "undefined") ext::call("cartesian_prod", none);
         ofl_value x = {}, result = {};
@@ -174,6 +175,9 @@ def test_a_list_of_tensors_with_gradients():
         ("null result", "call: there is no room for the result"),
         ("negative ints", "a list of -2 ints at a null pointer is not valid"),
         ("null ints", "a list of 3 ints at a null pointer is not valid"),
+        ("a\0b", r"^kinds::wrong\(\): attribute 0 has a NUL, at which C would cut it$"),
+        ("NUL", "a string with a NUL in it cannot be given to the library"),
+        ("\ud800", r"^kinds::wrong\(\): argument 'how' has half of a surrogate pair: '.ud800'$"),
     ],
 )
 def test_what_a_call_does_wrong_is_an_error(how, message):
@@ -245,6 +249,7 @@ OFL_EXTENSION {
   if (how == "changed") op.output("z");
   op.infer([](ext::Infer c) { c.set_output(0, {}, c.dtype(0)); });
   if (how == "digit") op.attr("1abc", 2);
+  if (how == "NUL") op.attr("a", std::string("q\0z", 3));
   if (how == "nameless") op.input("");
   if (how == "dtype") op.kernel(OFL_CPU, {77}, [](ext::Kernel) {});
   if (how == "dtypes") op.kernel(OFL_CPU, {}, [](ext::Kernel) {});
@@ -278,6 +283,7 @@ def test_what_fails_to_register_leaves_nothing(monkeypatch):
         "null op": "register_op: there is no op",
         "null k": "register_kernel: there is no kernel",
         "digit": '"1abc" is no name of an argument or output',
+        "NUL": "a string with a NUL in it cannot be given to the library",
         "nameless": '"" is no name of an argument or output',
     }.items():
         monkeypatch.setenv("OFL_TEST_HOW", how)
@@ -337,8 +343,18 @@ def test_load_inline_says_what_it_lacks(monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", "nonesuch -O0")
     with pytest.raises(RuntimeError, match="CXX names 'nonesuch', which was not found"):
         flow.utils.load_inline("a", source, verbose=False)
+    monkeypatch.setenv("CXX", "true")
+    with pytest.raises(RuntimeError, match=r"a.cpp was not compiled, though the command succeeds"):
+        flow.utils.load_inline("a", source, verbose=False)
+    with pytest.raises(ValueError, match=r"cpp has '.udc80', half of a surrogate pair"):
+        flow.utils.load_inline("a", source + "\udc80", verbose=False)
     monkeypatch.setenv("CXX", "env g++")
     assert flow.utils.load_inline("a", source, flags=["-O0"], verbose=False) == []
+    [library] = tmp_path.glob("a-*/liba.so")
+    library.unlink()
+    library.mkdir()
+    with pytest.raises(RuntimeError, match="cannot write to .*Is a directory.*OFL_EXTENSION_CACHE"):
+        flow.utils.load_inline("a", source, flags=["-O0"], verbose=False)
     monkeypatch.delenv("CXX")
     monkeypatch.setenv("PATH", "")
     with pytest.raises(RuntimeError, match="none of g.., .* was found; install g.. or set CXX"):

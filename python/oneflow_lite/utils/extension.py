@@ -71,11 +71,15 @@ def _version_of(compiler: tuple[str, ...]) -> str:
     return f"{compiler} {path} {status.st_size} {status.st_mtime_ns} {said.stdout}"
 
 
-def _run(command: list[str], name: str) -> None:
+def _run(command: list[str], output: Path, name: str) -> None:
+    command = [*command, "-o", str(output)]
+    output.unlink(missing_ok=True)
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if done.returncode != 0:
-        said = f"{done.stderr.strip()}\n{done.stdout.strip()}".strip()
-        raise CompileError(f"load_inline(): {name} did not compile:\n{said}\n{shlex.join(command)}")
+    if done.returncode == 0 and output.is_file():
+        return
+    what = "did not compile" if done.returncode else "was not compiled, though the command succeeds"
+    said = f"{done.stderr.strip()}\n{done.stdout.strip()}".strip()
+    raise CompileError(f"load_inline(): {name} {what}:\n{said}\n{shlex.join(command)}")
 
 
 def _cuda_arch() -> str:
@@ -130,13 +134,13 @@ class _Source:
         for file, text, command in self.commands():
             # The compiler speaks of the user's lines: the text is not changed, only named.
             (folder / file).write_text(text, encoding="utf-8")
-            objects.append(str(folder / file) + ".o")
+            objects.append(folder / f"{file}.o")
             if verbose:
                 print(f"load_inline: compiling {file} ...", file=sys.stderr, flush=True)
-            _run([*command, "-c", str(folder / file), "-o", objects[-1]], file)
+            _run([*command, "-c", str(folder / file)], objects[-1], file)
         link = [*_nvcc(), "-cudart=static"] if self.cuda else _cxx()
         unfinished = folder / f"unfinished.lib{self.name}.so"
-        _run([*link, "-shared", "-o", str(unfinished), *objects, *self.link_flags], self.name)
+        _run([*link, "-shared", *map(str, objects), *self.link_flags], unfinished, self.name)
         library = folder / f"lib{self.name}.so"
         unfinished.chmod(0o700)
         _ext.write_whole(os.fsencode(_digest_file(library)), _digest(unfinished).encode())
@@ -233,6 +237,11 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
     for what, text in [("cpp", cpp), ("cuda", cuda)]:
         if not isinstance(text, str):
             raise TypeError(f"load_inline(): {what} must be source text, not {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            at = text[error.start]
+            raise ValueError(f"load_inline(): {what} has {at!a}, half of a surrogate pair") from None
     if not cpp and not cuda:
         raise ValueError("load_inline(): there is no source")
     source = _Source(name, cpp, cuda, tuple(flags), tuple(cuda_flags), tuple(link_flags))
@@ -241,5 +250,8 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
     if not _is_whole(library):
         with _locked(folder):
             if not _is_whole(library):
-                source.build(folder, verbose)
+                try:
+                    source.build(folder, verbose)
+                except OSError as error:
+                    raise _no_cache(folder, error) from error
     return load_library(library)
