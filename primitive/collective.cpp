@@ -163,7 +163,7 @@ std::string Communicator::DescribeLoss(absl::string_view own) const {
   if (!failure.empty()) return failure;
   for (const int rank : LeftRanks()) {
     if (std::find(ranks_.begin(), ranks_.end(), rank) != ranks_.end()) {
-      return absl::StrCat("rank ", rank, " has ended, and takes part no more");
+      return std::string(RankHasEnded(rank).message());
     }
   }
   failure = ReportedFailure(kHearsay);
@@ -227,7 +227,7 @@ Status Communicator::CheckAgreement(const Call& call) {
   const std::string mine = absl::StrCat(call.Describe(), "\n", absl::StrJoin(call.send, ","), "\n",
                                         absl::StrJoin(call.recv, ","));
   std::vector<int> absent;
-  const auto all = world->store->Gather(key, rank_, size(), mine, world->timeout, &absent);
+  const auto all = world->store->Gather(key, rank_, size(), mine, world->timeout, &absent, ranks_);
   if (!all.ok()) return absent.empty() ? all.status() : absl::DeadlineExceededError("");
   std::vector<std::vector<std::string>> calls;
   for (const std::string& text : *all) calls.push_back(absl::StrSplit(text, '\n'));

@@ -47,30 +47,42 @@ StatusOr<std::shared_ptr<Socket>> Store::Open() {
   return std::make_shared<Socket>(std::move(s));
 }
 
-StatusOr<std::string> Store::Ask(const std::string& request, Timeout wait, bool interruptible) {
+Status RankHasEnded(int rank) {
+  return absl::UnavailableError(absl::StrCat("rank ", rank, " has ended, and takes part no more"));
+}
+
+Status Store::Ended(const Asking& how) const {
+  if (how.interruptible) OFL_RETURN_IF_ERROR(interrupted_);
+  for (const int rank : left_) {
+    if (std::find(how.of.begin(), how.of.end(), rank) != how.of.end()) return RankHasEnded(rank);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::string> Store::Ask(const std::string& request, Timeout wait, const Asking& how) {
   std::shared_ptr<Socket> s;
   {
     std::lock_guard lock(mutex_);
-    if (interruptible && !interrupted_.ok()) return interrupted_;
+    OFL_RETURN_IF_ERROR(Ended(how));
     if (!idle_.empty()) {
       s = std::move(idle_.back());
       idle_.pop_back();
-      if (interruptible) busy_.push_back(s->fd());
+      if (how.interruptible) busy_.push_back({s->fd(), how.of});
     }
   }
   if (!s) {
     OFL_ASSIGN_OR_RETURN(s, Open());
     std::lock_guard lock(mutex_);
-    if (interruptible && !interrupted_.ok()) return interrupted_;
-    if (interruptible) busy_.push_back(s->fd());
+    OFL_RETURN_IF_ERROR(Ended(how));
+    if (how.interruptible) busy_.push_back({s->fd(), how.of});
   }
   const Deadline deadline = Clock::now() + wait + kPatience;
   Status sent = WriteFrame(*s, request, deadline);
   StatusOr<std::string> answer = sent.ok() ? ReadFrame(*s, deadline) : sent;
   std::lock_guard lock(mutex_);
-  busy_.erase(std::remove(busy_.begin(), busy_.end(), s->fd()), busy_.end());
+  std::erase_if(busy_, [&](const InFlight& other) { return other.fd == s->fd(); });
   if (!answer.ok()) {
-    if (interruptible && !interrupted_.ok()) return interrupted_;
+    OFL_RETURN_IF_ERROR(Ended(how));
     return Error(ErrorKind::kRuntime, "the store of rank 0 at port ", port_, " of ", address_, ": ",
                  answer.status().message());
   }
@@ -93,22 +105,28 @@ Status Store::TimedOut(absl::string_view key, Timeout timeout) const {
 }
 
 Status Store::Set(absl::string_view key, absl::string_view value) {
-  return Ask(Writer(Request::kSet).Text(key).Text(value).Take(), timeout_).status();
+  return Ask(Writer(Request::kSet).Text(key).Text(value).Take(), timeout_, {}).status();
 }
 
-StatusOr<std::string> Store::Get(absl::string_view key, Timeout timeout) {
-  OFL_ASSIGN_OR_RETURN(
-      const std::string answer,
-      Ask(Writer(Request::kGet).Text(key).Number(timeout.count()).Take(), timeout));
-  Reader reader(answer);
-  if (reader.Take<Answer>() == Answer::kTimeout) return TimedOut(key, timeout);
+StatusOr<std::string> Store::Get(absl::string_view key, Timeout timeout, absl::Span<const int> of) {
+  const auto ask = [&](Timeout wait, const Asking& how) {
+    return Ask(Writer(Request::kGet).Text(key).Number(wait.count()).Take(), wait, how);
+  };
+  StatusOr<std::string> answer = ask(timeout, {.of = of});
+  const Status ended = absl::IsUnavailable(answer.status()) ? answer.status() : OkStatus();
+  if (!ended.ok()) answer = ask(Timeout(0), {});  // what it wrote before is there
+  OFL_RETURN_IF_ERROR(answer.status());
+  Reader reader(*answer);
+  if (reader.Take<Answer>() == Answer::kTimeout) {
+    return ended.ok() ? TimedOut(key, timeout) : ended;
+  }
   std::string value = reader.Text();
   return reader.ok() ? StatusOr<std::string>(std::move(value)) : BadAnswer();
 }
 
 StatusOr<int64_t> Store::Add(absl::string_view key, int64_t delta) {
   OFL_ASSIGN_OR_RETURN(const std::string answer,
-                       Ask(Writer(Request::kAdd).Text(key).Number(delta).Take(), timeout_));
+                       Ask(Writer(Request::kAdd).Text(key).Number(delta).Take(), timeout_, {}));
   Reader reader(answer);
   reader.Take<Answer>();
   return reader.Number();
@@ -116,7 +134,7 @@ StatusOr<int64_t> Store::Add(absl::string_view key, int64_t delta) {
 
 StatusOr<bool> Store::Delete(absl::string_view key) {
   OFL_ASSIGN_OR_RETURN(const std::string answer,
-                       Ask(Writer(Request::kDelete).Text(key).Take(), timeout_));
+                       Ask(Writer(Request::kDelete).Text(key).Take(), timeout_, {}));
   Reader reader(answer);
   reader.Take<Answer>();
   return reader.Number() != 0;
@@ -124,14 +142,15 @@ StatusOr<bool> Store::Delete(absl::string_view key) {
 
 StatusOr<std::vector<std::string>> Store::Gather(absl::string_view key, int index, int count,
                                                  absl::string_view value, Timeout timeout,
-                                                 std::vector<int>* absent) {
+                                                 std::vector<int>* absent,
+                                                 absl::Span<const int> of) {
   if (count < 1) return BadValue("gather", "count", absl::StrCat(count), "positive");
   if (index < 0 || index >= count) {
     return BadValue("gather", "index", absl::StrCat(index), absl::StrCat("in [0, ", count, ")"));
   }
   Writer request(Request::kGather);
   request.Text(key).Number(index).Number(count).Text(value).Number(timeout.count());
-  OFL_ASSIGN_OR_RETURN(const std::string answer, Ask(request.Take(), timeout));
+  OFL_ASSIGN_OR_RETURN(const std::string answer, Ask(request.Take(), timeout, {.of = of}));
   Reader reader(answer);
   if (reader.Take<Answer>() == Answer::kTimeout) {
     for (int64_t n = reader.Number(); absent && n > 0 && reader.ok(); --n) {
@@ -172,14 +191,22 @@ StatusOr<std::optional<StoreEvent>> Store::NextEvent(Timeout timeout) {
 Status Store::Post(const StoreEvent& event) {
   Writer request(Request::kPost);
   request.Number(static_cast<int64_t>(event.kind)).Number(event.rank).Text(event.text);
-  return Ask(request.Take(), kPatience, /*interruptible=*/false).status();
+  return Ask(request.Take(), kPatience, {.interruptible = false}).status();
 }
 
 void Store::Interrupt(Status reason) {
   std::lock_guard lock(mutex_);
   if (!interrupted_.ok()) return;
   interrupted_ = std::move(reason);
-  for (const int fd : busy_) shutdown(fd, SHUT_RDWR);
+  for (const InFlight& r : busy_) shutdown(r.fd, SHUT_RDWR);
+}
+
+void Store::Left(int rank) {
+  std::lock_guard lock(mutex_);
+  left_.push_back(rank);
+  for (const InFlight& r : busy_) {
+    if (std::find(r.of.begin(), r.of.end(), rank) != r.of.end()) shutdown(r.fd, SHUT_RDWR);
+  }
 }
 
 }  // namespace oneflow_lite

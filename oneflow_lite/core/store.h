@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "oneflow_lite/core/export.h"
 #include "oneflow_lite/core/status.h"
 
@@ -55,6 +56,9 @@ struct StoreEvent {
   std::string text;
 };
 
+// Unavailable: rank 1 has ended, and takes part no more
+OFL_API Status RankHasEnded(int rank);
+
 // Thread-safe. Whatever waits gives a RuntimeError after its time-out.
 class OFL_API Store {
  public:
@@ -66,17 +70,19 @@ class OFL_API Store {
   ~Store();
 
   Status Set(absl::string_view key, absl::string_view value);
-  // The value, once there is one.
-  StatusOr<std::string> Get(absl::string_view key, Timeout timeout);
+  // The value, once there is one. `of` are the ranks that are waited for: RankHasEnded where one of
+  // them has left without it.
+  StatusOr<std::string> Get(absl::string_view key, Timeout timeout, absl::Span<const int> of = {});
   // Adds to a number, which is 0 at first; gives the sum. Get reads it as text.
   StatusOr<int64_t> Add(absl::string_view key, int64_t delta);
   // Whether the key was there.
   StatusOr<bool> Delete(absl::string_view key);
   // What `count` processes bring, by index, once all have come; the key is free again after that.
-  // Who has not come within the time-out is named by index in *absent, where given.
+  // Who has not come within the time-out is named by index in *absent, where given; `of` as in Get.
   StatusOr<std::vector<std::string>> Gather(absl::string_view key, int index, int count,
                                             absl::string_view value, Timeout timeout,
-                                            std::vector<int>* absent = nullptr);
+                                            std::vector<int>* absent = nullptr,
+                                            absl::Span<const int> of = {});
 
   // Makes this process known as `rank` of `size` for NextEvent. RuntimeError: another process has
   // that rank, or thinks of another size.
@@ -88,6 +94,8 @@ class OFL_API Store {
 
   // All requests, those that wait now too, fail with this from now on. Not so Post and NextEvent.
   void Interrupt(Status reason);
+  // What waits for this rank, which has ended, waits no more from now on.
+  void Left(int rank);
   // The address by which this machine reaches the server.
   const std::string& local_address() const { return local_address_; }
 
@@ -95,7 +103,13 @@ class OFL_API Store {
   Store(std::string address, int port, Timeout timeout)
       : address_(std::move(address)), port_(port), timeout_(timeout) {}
   StatusOr<std::shared_ptr<Socket>> Open();
-  StatusOr<std::string> Ask(const std::string& request, Timeout wait, bool interruptible = true);
+  struct Asking {
+    bool interruptible = true;
+    absl::Span<const int> of = {};  // ranks that are waited for
+  };
+  // Why such a request has no answer; OK while it may have one. With mutex_ held.
+  Status Ended(const Asking& how) const;
+  StatusOr<std::string> Ask(const std::string& request, Timeout wait, const Asking& how);
   Status TimedOut(absl::string_view key, Timeout timeout) const;
 
   const std::string address_;
@@ -106,8 +120,13 @@ class OFL_API Store {
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<Socket>> idle_;
-  std::vector<int> busy_;  // file descriptors of requests in flight
+  struct InFlight {
+    int fd;
+    absl::Span<const int> of;
+  };
+  std::vector<InFlight> busy_;
   Status interrupted_;
+  std::vector<int> left_;
 };
 
 }  // namespace oneflow_lite

@@ -122,6 +122,7 @@ class Watcher {
   }
   void TellWhoLeft() {
     while (!left_.empty() && Clock::now() >= left_.front().first) {
+      m_.world.store->Left(left_.front().second);
       if (WorldObserver* o = observer.load()) o->OnLeft(left_.front().second);
       left_.pop_front();
     }
@@ -285,7 +286,8 @@ std::vector<std::string> AskWhatTheyDo(absl::Span<const int> ranks) {
   const Deadline deadline = Clock::now() + kAnswerTime;
   for (size_t i = 0; i < ranks.size(); ++i) {
     const auto answer =
-        store.Get(absl::StrCat(key, "/", ranks[i]), milliseconds(MillisecondsUntil(deadline)));
+        store.Get(absl::StrCat(key, "/", ranks[i]), milliseconds(MillisecondsUntil(deadline)),
+                  absl::MakeConstSpan(&ranks[i], 1));
     if (answer.ok()) answers[i] = *answer;
   }
   return answers;

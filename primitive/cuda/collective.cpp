@@ -395,7 +395,7 @@ StatusOr<ncclUniqueId> AgreeOnId(const Communicator::Spec& spec, const Nccl& ncc
   std::vector<int> absent;
   const auto all = world->store->Gather(key, spec.rank, static_cast<int>(spec.ranks.size()),
                                         absl::string_view(id.internal, sizeof id.internal),
-                                        world->timeout, &absent);
+                                        world->timeout, &absent, spec.ranks);
   if (!all.ok()) {
     for (int& place : absent) place = spec.ranks[static_cast<size_t>(place)];
     if (absent.empty()) return all.status();

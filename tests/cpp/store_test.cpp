@@ -80,6 +80,29 @@ TEST_F(StoreTest, TimesOut) {
   EXPECT_TRUE(store->Set("works", "still").ok());
 }
 
+TEST_F(StoreTest, WaitsForNoRankThatHasLeft) {
+  const auto store = Client(), other = Client();
+  const std::vector<int> of = {0, 3};
+  const auto begin = std::chrono::steady_clock::now();
+  auto value = std::async(std::launch::async, [&] { return store->Get("k", seconds(60), of); });
+  auto all = std::async(std::launch::async, [&] {
+    return store->Gather("g", 0, 2, "", seconds(60), nullptr, of);
+  });
+  std::this_thread::sleep_for(milliseconds(50));
+  store->Left(2);  // whom none of them waits for
+  ASSERT_TRUE(other->Set("what rank 3 wrote", "before it left").ok());
+  store->Left(3);
+  const Status ended = RankHasEnded(3);
+  EXPECT_EQ(value.get().status(), ended);
+  EXPECT_EQ(all.get().status(), ended);
+  EXPECT_EQ(store->Get("k", seconds(60), of).status(), ended);
+  EXPECT_EQ(store->Gather("g", 0, 2, "", seconds(60), nullptr, of).status(), ended);
+  EXPECT_EQ(*store->Get("what rank 3 wrote", seconds(60), of), "before it left");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(30));
+  const auto missing = store->Get("k", milliseconds(50));  // of whom is not said
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("no \"k\" after 0.05 s"));
+}
+
 // In a network of its own, whose kernel gives ends of connections out of eight ports alone. The
 // exit status: 0, 1 where a client took the port, 2 where there can be no such network.
 int ConnectWhereNobodyListens(int port) {

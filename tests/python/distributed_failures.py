@@ -114,6 +114,20 @@ def leaves():
     reduce_for_ever()
 
 
+def leaves_before_it_connects():
+    dist.init()
+    if rank == 1:
+        sys.exit(0)
+    reduce_for_ever()
+
+
+def leaves_before_a_message():
+    meet()
+    if rank == 1:
+        sys.exit(0)
+    dist.recv(ones(3), 1) if rank == 0 else dist.send(ones(3), 1)
+
+
 def different_counts():
     dist.all_reduce(ones(3 + (rank == 1)))
 

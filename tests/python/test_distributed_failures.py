@@ -107,10 +107,14 @@ def test_a_hung_rank_is_named(checks):
     assert run.returncode == 1
 
 
-def test_a_rank_that_left_is_not_waited_for():
-    run, _ = launch("leaves", nproc=3)
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("case", ["leaves", "leaves_before_it_connects", "leaves_before_a_message"])
+def test_a_rank_that_left_is_not_waited_for(case, checks):
+    """With the time-out of users, within which the case ends only because it is noticed."""
+    run, _ = launch(case, nproc=3, checks=checks, timeout=300, limit=60)
     assert "rank 1 has ended, and takes part no more" in errors_of(run, 0), run.stderr
-    assert "all_reduce(max)" in errors_of(run, 2), run.stderr
+    what = {"leaves_before_a_message": "rank 1", "leaves": "all_reduce(max)"}
+    assert what.get(case, "cannot be connected") in errors_of(run, 2), run.stderr
     assert not errors_of(run, 1)
     assert run.returncode == 1
 

@@ -20,19 +20,20 @@ using std::chrono::steady_clock;
 // The world's store as Gloo wants one. Errors are thrown, and caught where a Status begins.
 class GlooStore final : public gloo::rendezvous::Store {
  public:
-  GlooStore(const World& world, std::string prefix) : world_(world), prefix_(std::move(prefix)) {}
+  GlooStore(const World& world, absl::Span<const int> ranks, std::string prefix)
+      : world_(world), ranks_(ranks), prefix_(std::move(prefix)) {}
   void set(const std::string& key, const std::vector<char>& data) override {
     Check(world_.store->Set(prefix_ + key, absl::string_view(data.data(), data.size())));
   }
   std::vector<char> get(const std::string& key) override {
-    const auto value = world_.store->Get(prefix_ + key, world_.timeout);
+    const auto value = world_.store->Get(prefix_ + key, world_.timeout, ranks_);
     Check(value.status());
     return std::vector<char>(value->begin(), value->end());
   }
   void wait(const std::vector<std::string>& keys) override { wait(keys, world_.timeout); }
   void wait(const std::vector<std::string>& keys, const milliseconds& timeout) override {
     for (const std::string& key : keys) {
-      Check(world_.store->Get(prefix_ + key, timeout).status());
+      Check(world_.store->Get(prefix_ + key, timeout, ranks_).status());
     }
   }
 
@@ -41,6 +42,7 @@ class GlooStore final : public gloo::rendezvous::Store {
     if (!s.ok()) throw std::runtime_error(std::string(s.message()));
   }
   const World& world_;
+  const absl::Span<const int> ranks_;
   const std::string prefix_;
 };
 
@@ -72,7 +74,7 @@ Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank, int l
       gone_(ranks_.size()) {
   // One thread for all communicators; it runs until the process ends.
   static auto* device = new auto(NewDevice(world));
-  GlooStore store(world, absl::StrCat("gloo/", absl::StrJoin(ranks_, ","), "/", lane, "/"));
+  GlooStore store(world, ranks_, absl::StrCat("gloo/", absl::StrJoin(ranks_, ","), "/", lane, "/"));
   context_->setTimeout(timeout_);
   context_->connectFullMesh(store, *device);
   // A rank that left now would close what others still connect to.
@@ -83,8 +85,7 @@ Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank, int l
 }
 
 Status Exchanger::Gone(int peer) const {
-  return absl::UnavailableError(absl::StrCat("rank ", ranks_[static_cast<size_t>(peer)],
-                                             " has ended, and takes part no more"));
+  return RankHasEnded(ranks_[static_cast<size_t>(peer)]);
 }
 
 Status Exchanger::Start(absl::Span<const Message> messages) {
