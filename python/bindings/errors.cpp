@@ -59,11 +59,12 @@ PyObject* TypeOf(ErrorKind kind) {
   }
 }
 
-PyObject* NewError(PyObject* module, const char* name, const char* doc, PyObject* base) {
+PyObject* NewError(PyObject* module, const char* name, const char* doc, PyObject* base,
+                   const char* place = "oneflow_lite.") {
   PyRef bases(base ? PyTuple_Pack(2, base, PyExc_RuntimeError)
                    : PyTuple_Pack(1, PyExc_RuntimeError));
   if (!bases) return nullptr;
-  const std::string full = std::string("oneflow_lite.") + name;
+  const std::string full = std::string(place) + name;
   PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.get(), nullptr);
   if (type && PyModule_AddObjectRef(module, name, type) < 0) return nullptr;
   return type;
@@ -108,7 +109,8 @@ bool AddErrors(PyObject* module) {
   out_of_memory_error = NewError(module, "OutOfMemoryError",
                                  "The device has no memory of the size asked for left.", nullptr);
   linalg_error = NewError(module, "LinAlgError",
-                          "A matrix has no inverse, factorization or decomposition.", nullptr);
+                          "A matrix has no inverse, factorization or decomposition.", nullptr,
+                          "oneflow_lite.linalg.");
   return dtype_error && shape_error && out_of_memory_error && linalg_error;
 }
 

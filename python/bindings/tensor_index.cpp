@@ -307,13 +307,16 @@ int AssignSubscript(PyObject* self, PyObject* index, PyObject* value) {
     Scalar scalar;
     const Match m = AsScalar(value, &scalar);
     if (m == Match::kError) return -1;
+    const bool large = view.numel() >= kLargeWork || GlobalOf(view);
     if (m == Match::kYes) {
       s = CheckFits("setitem", scalar, view.dtype());
+      const GilRelease unlocked(large);
       if (s.ok()) s = functional::FillInto(view, scalar).status();
     } else {
       Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, view.dtype(), {});
       if (!from.defined()) return -1;
       if (IsThere(Unwrap(self), view, from)) return 0;
+      const GilRelease unlocked(large || from.device() != view.device());
       s = Assign(view, std::move(from));
     }
     return s.ok() ? 0 : (Raise(Renamed("setitem", s)), -1);

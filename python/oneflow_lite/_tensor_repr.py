@@ -52,7 +52,7 @@ def _float_format(values: np.ndarray) -> Callable[[Any], str]:
     nonzero = finite[finite != 0]
     largest, smallest = (nonzero.max(), nonzero.min()) if nonzero.size else (0.0, 0.0)
     integers = bool(np.all(finite == np.floor(finite)))
-    if largest >= 1e8 or (not integers and (largest > 1000 * smallest or smallest < 1e-4)):
+    if largest > 1e8 or largest > 1000 * smallest or (not integers and smallest < 1e-4):
         spec = f".{PRECISION}e"
     elif integers:
         spec = ".0f"

@@ -256,6 +256,13 @@ def example(parameter):
     return {"Tensor": x, "Sequence[Tensor]": [x]}.get(parameter.annotation, 1)
 
 
+def test_errors_are_pickled():
+    """As those of a worker process are."""
+    for kind in (flow.DTypeError, flow.ShapeError, flow.OutOfMemoryError, flow.linalg.LinAlgError):
+        error = pickle.loads(pickle.dumps(kind("why")))
+        assert type(error) is kind and error.args == ("why",)
+
+
 @pytest.mark.parametrize("function", COMPOSED.values(), ids=COMPOSED)
 def test_a_composed_function_names_the_argument_that_is_no_tensor(function):
     assert pickle.loads(pickle.dumps(function)) is function
