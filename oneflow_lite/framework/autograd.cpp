@@ -21,12 +21,8 @@ class OpNode final : public Node {
  public:
   OpNode(const OpDef& op, const Attrs& attrs, Needs needs, absl::Span<const Tensor> inputs)
       : op_(op), attrs_(attrs), needs_(needs) {
-    for (const Tensor& t : inputs) {
-      if (t.defined())
-        specs_.push_back({t.shape(), t.dtype(), t.device(), true});
-      else
-        specs_.push_back({{}, DType::kFloat32, {}, false});
-    }
+    specs_.reserve(inputs.size());
+    for (const Tensor& t : inputs) specs_.push_back(SpecOf(t));
   }
 
   // Before the op runs: it may change its first input.

@@ -90,12 +90,7 @@ Status AllocateOutputs(OpCall& call, Device device) {
   const OpDef& def = call.op.def();
   Specs inputs;
   inputs.reserve(call.inputs.size());
-  for (const Tensor& t : call.inputs) {
-    if (t.defined())
-      inputs.push_back({t.shape(), t.dtype(), t.device(), true});
-    else
-      inputs.push_back({{}, DType::kFloat32, device, false});
-  }
+  for (const Tensor& t : call.inputs) inputs.push_back(SpecOf(t, device));
   OutputSpecs outputs(def.outputs.size());
   InferContext context(def.name, inputs, call.attrs, &outputs);
   OFL_RETURN_IF_ERROR(def.infer(context));
@@ -176,11 +171,13 @@ Status LaunchMaking(OpCall& call, const BoundKernel& kernel, absl::Span<const Te
     const Tensor& want = (*call.outputs)[i];
     const bool shape_known = !def.data_dependent_shape;
     if (!made[i].defined() || made[i].dtype() != want.dtype() ||
-        made[i].device() != stream.device() || (shape_known && made[i].shape() != want.shape())) {
+        made[i].device() != stream.device() || GlobalOf(made[i]) ||
+        (shape_known && made[i].shape() != want.shape())) {
       return Error(ErrorKind::kRuntime, def.name, "(): infer (", def.file, ":", def.line,
                    ") promised a tensor of shape ", want.shape().ToString(), " (",
                    Name(want.dtype()), ", ", stream.device().ToString(), ") as output ",
-                   def.outputs[i], ", but the kernel gave ", Describe(made[i]));
+                   def.outputs[i], ", but the kernel gave ", Describe(made[i]),
+                   made[i].defined() && GlobalOf(made[i]) ? " " + PlaceOf(made[i]) : "");
     }
   }
   *call.outputs = std::move(made);

@@ -152,6 +152,7 @@ class Pass {
       return DeviceMismatch("register_hook", "what the hook gave", changed.device(), "the gradient",
                             grad->device());
     }
+    OFL_RETURN_IF_ERROR(CheckOnePlacement("register_hook", changed, *grad));
     *grad = std::move(changed);
     return OkStatus();
   }
@@ -324,7 +325,7 @@ StatusOr<Tensor> RootGradient(const char* function, const Tensor& output,
                  Describe(output), ": only one with a single element has a gradient of its own");
   }
   const GlobalScope scope(absl::MakeConstSpan(&output, 1));
-  return FullOf({output.shape(), output.dtype(), output.device(), true}, 1);
+  return FullOf(SpecOf(output), 1);
 }
 
 Status AddRoots(const char* function, absl::Span<const Tensor> outputs,
@@ -423,7 +424,9 @@ StatusOr<TensorList> Gradients(absl::Span<const Tensor> outputs, absl::Span<cons
   OFL_RETURN_IF_ERROR(AddRoots("grad", outputs, grads, &pass));
   OFL_RETURN_IF_ERROR(pass.Run());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!results[i].defined() && !allow_unused) {
+    if (results[i].defined()) {
+      OFL_RETURN_IF_ERROR(CheckOnePlacement("grad", results[i], inputs[i]));
+    } else if (!allow_unused) {
       return Error(ErrorKind::kRuntime, "grad(): no output depends on input ", i,
                    "; pass allow_unused=True to get None for it");
     }

@@ -165,7 +165,7 @@ class Planner {
       const GlobalSpec* g = GlobalOf(t);
       if (!t.defined()) {
         if (i < def_.inputs.size() && def_.inputs[i].kind == InputDef::Kind::kOptional) {
-          inputs_.push_back({{}, DType::kFloat32, {}, false});
+          inputs_.push_back(SpecOf(t));
           continue;
         }
         return NotDefined(def_.name, ArgumentName(def_, i));
@@ -174,7 +174,7 @@ class Planner {
         return Error(ErrorKind::kShape, def_.name, "(): ", ArgumentName(def_, i), " has ", t.ndim(),
                      " dims, but at most ", kMaxDims, " are supported");
       }
-      inputs_.push_back({t.shape(), t.dtype(), t.device(), true});
+      inputs_.push_back(SpecOf(t));
       if (!g) continue;
       if (first && g->placement != GlobalOf(*first)->placement) {
         return Error(ErrorKind::kRuntime, def_.name, "(): ", ArgumentName(def_, i), " lies on ",

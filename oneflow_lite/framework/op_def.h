@@ -60,6 +60,11 @@ struct TensorSpec {
   Device device;
   bool defined = true;
 };
+// Of an undefined tensor one that is not defined, on `otherwise`.
+inline TensorSpec SpecOf(const Tensor& t, Device otherwise = {}) {
+  if (t.defined()) return {t.shape(), t.dtype(), t.device(), true};
+  return {{}, DType::kFloat32, otherwise, false};
+}
 
 // What `infer` sees of a call, and where it puts the outputs' specs.
 class OFL_API InferContext {

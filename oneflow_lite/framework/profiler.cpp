@@ -14,12 +14,7 @@ constexpr size_t kHarvest = 1024;  // spans of a device after which finished one
 
 template <class List>
 void AppendSpecs(absl::Span<const Tensor> tensors, List* specs) {
-  for (const Tensor& t : tensors) {
-    if (t.defined())
-      specs->push_back({t.shape(), t.dtype(), t.device(), true});
-    else
-      specs->push_back({{}, DType::kFloat32, {}, false});
-  }
+  for (const Tensor& t : tensors) specs->push_back(SpecOf(t));
 }
 
 // Where a call runs, as ProfileRecord::device has it: what copies between a GPU and the CPU counts

@@ -34,7 +34,7 @@ class FunctionNode final : public Node {
   FunctionNode(std::string name, const TensorList& inputs, SharedObject backward)
       : name_(std::move(name)), backward_(std::move(backward)) {
     for (const Tensor& t : inputs) {
-      specs_.push_back({t.shape(), t.dtype(), t.device(), true});
+      specs_.push_back(SpecOf(t));
       edges.push_back(autograd::RequiresGrad(t) ? autograd::GradientEdge(t) : Edge{});
     }
   }

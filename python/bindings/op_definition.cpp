@@ -85,11 +85,6 @@ struct CallSpecs {
   Attrs attrs;
 };
 
-TensorSpec SpecOf(const Tensor& t) {
-  if (!t.defined()) return {{}, DType::kFloat32, {}, false};
-  return {t.shape(), t.dtype(), t.device(), true};
-}
-
 OpArguments ReadArguments(const OpExpr& expr, const py::list& arguments) {
   const std::string& name = expr.def().name;
   const FunctionSchema& function = FunctionOf(expr);

@@ -288,6 +288,36 @@ def test_what_forward_gives_is_checked():
         meta(ones(2))
 
 
+def test_text_defaults_that_are_hard_to_write():
+    assert "str a='\\x00\\n')" in repr(register(forward=lambda_of("\0\n")))
+    with pytest.raises(ValueError, match="default of attribute a has half of a surrogate pair"):
+        register(forward=lambda_of("\ud800"))
+
+
+def lambda_of(default):
+    def forward(x, a: str = default):
+        return x * 1
+
+    return forward
+
+
+def test_local_and_global_tensors_do_not_mix():
+    far = ones(2).to_global(flow.placement("cpu", [0]), flow.sbp.broadcast).detach()
+    spec = {"infer": lambda x: (x.shape, x.dtype)}
+    op = register(forward=lambda x: far, **spec)
+    with pytest.raises(RuntimeError, match=r"but the kernel gave .*\(float32, cpu\) on placement"):
+        op(ones(2))
+    op = register(forward=lambda x: x * 2, backward=lambda ctx, dy: far, **spec)
+    x = ones(2)
+    for backward in (lambda y: y.backward(), lambda y: flow.autograd.grad(y, x)):
+        with pytest.raises(RuntimeError, match="local and global tensors do not mix"):
+            backward(op(x).sum())
+    y = x * 1
+    y.register_hook(lambda grad: far)
+    with pytest.raises(RuntimeError, match=r"^register_hook\(\): .* do not mix"):
+        y.sum().backward()
+
+
 def test_outputs_share_nothing():
     def forward(x):
         y = x * 2
