@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The raw operators refuse what their kernels would read wrongly or past its end."""
+"""The raw operators refuse what their kernels would read wrongly; what fails is told once."""
 
+import oneflow_lite_torch as rows
 import pytest
 import torch
+import torch.nn.functional as F
+from oneflow_lite_torch import _losses, _norms, _softmax
 
 ops = torch.ops.oneflow_lite_torch
 F32, F64 = torch.float32, torch.float64
@@ -89,3 +92,50 @@ def test_another_device_is_refused():
     ):
         with pytest.raises(RuntimeError, match="is on another device than input"):
             call()
+
+
+FUNCTIONS = {
+    "softmax": (_softmax, "_forward", lambda x: rows.softmax(x)),
+    "log_softmax": (_softmax, "_forward", lambda x: rows.log_softmax(x)),
+    "layer_norm": (_norms, "_layer_y", lambda x: rows.layer_norm(x, 4)),
+    "rms_norm": (_norms, "_rms_y", lambda x: rows.rms_norm(x, 4, eps=1e-5)),
+    "cross_entropy": (_losses, "_apply_quickly", lambda x: rows.cross_entropy(x, _target(x))),
+}
+
+
+def _target(x):
+    return torch.zeros(x.shape[0], dtype=torch.int64)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory"),
+        torch.AcceleratorError("an illegal memory access was encountered"),
+        RuntimeError("oneflow_lite_torch failed: an illegal memory access was encountered"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_failure_is_not_followed_by_pytorchs_function(name, error, monkeypatch):
+    module, operator, call = FUNCTIONS[name]
+    called = []
+
+    def fails(*_):
+        called.append(operator)
+        raise error
+
+    monkeypatch.setattr(module, operator, fails)
+    monkeypatch.setattr(F, name, lambda *_, **__: called.append(name))
+    x = torch.randn(8, 3).t()[:, ::2]  # for the dispatcher: rows that lie apart
+    with pytest.raises(type(error)) as caught:
+        call(x.requires_grad_(name == "cross_entropy"))
+    assert caught.value is error and called == [operator]
+
+
+def test_memory_that_is_not_there_is_not_asked_for_again(monkeypatch):
+    asked = []
+    monkeypatch.setattr(F, "softmax", lambda *_, **__: asked.append("softmax"))
+    with pytest.raises(RuntimeError, match="failed: .*(memory|aten::contiguous)"):
+        rows.softmax(torch.zeros(1, 1).expand(1 << 20, 1 << 28), 1)
+    assert asked == []

@@ -142,7 +142,7 @@ std::array<StableIValue, sizeof...(Args)> StackOf(Args&&... args) {
 template <class... Args>
 std::array<StableIValue, sizeof...(Args)> CallOperator(const char* name, Args&&... args) {
   auto stack = StackOf(std::forward<Args>(args)...);
-  Ok(torch_call_dispatcher(name, "", stack.data(), TORCH_ABI_VERSION));
+  Done(torch_call_dispatcher(name, "", stack.data(), TORCH_ABI_VERSION), name);
   return stack;
 }
 

@@ -78,7 +78,7 @@ const Known& Ask(int device) {
 
 const DeviceProperties& CudaProperties(int device) {
   const Known& k = Ask(device);
-  Check(k.status);
+  Require(k.status.ok(), k.status.message());  // such a device is PyTorch's
   return k.properties;
 }
 

@@ -2,8 +2,6 @@
 #include "python/torch/bindings/tensor.h"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
 
 #include "python/torch/bindings/boxed.h"
 
@@ -40,13 +38,6 @@ const Numbers& Known() {
 }
 
 }  // namespace
-
-void Ok(AOTITorchError error) {
-  if (error != AOTI_TORCH_SUCCESS) [[unlikely]] {
-    throw std::runtime_error("oneflow_lite_torch: PyTorch refused a call of its stable ABI");
-  }
-}
-void Fail(const Status& status) { throw std::runtime_error(std::string(status.message())); }
 
 TensorInfo::TensorInfo(const Tensor& t) {
   const AtenTensorHandle handle = t.get();
@@ -159,8 +150,10 @@ Tensor Empty(const int64_t* sizes, int64_t ndim, DType dtype, const Device& devi
   }
   const bool cuda = device.type == DeviceType::kCUDA;
   AtenTensorHandle handle;
-  Ok(aoti_torch_empty_strided(ndim, sizes, strides, TorchDType(dtype),
-                              cuda ? Known().cuda : Known().cpu, cuda ? device.index : 0, &handle));
+  Done(
+      aoti_torch_empty_strided(ndim, sizes, strides, TorchDType(dtype),
+                               cuda ? Known().cuda : Known().cpu, cuda ? device.index : 0, &handle),
+      cuda ? "CUDA out of memory" : "PyTorch gave no memory");
   return Tensor(handle);
 }
 

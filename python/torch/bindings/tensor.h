@@ -10,6 +10,7 @@
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "oneflow_lite/core/device.h"
@@ -18,19 +19,28 @@
 
 namespace oneflow_lite::torch_ops {
 
-// Throws what the dispatcher turns into a Python error.
+// What these throw comes to Python as a RuntimeError of that text, but for memory that was not
+// there: torch.OutOfMemoryError. The text of a call that failed begins so that Python knows it from
+// one that was refused, which PyTorch's own function may serve (_support.py).
+//
+// Of a launch.
 [[noreturn]] void Fail(const Status& status);
 inline void Check(const Status& status) {
   if (!status.ok()) [[unlikely]]
     Fail(status);
 }
-// Throws where a function of the stable ABI failed.
+// Throws where a function of the stable ABI failed: one that asks a tensor, and one that computes
+// or takes memory. `what` was tried; it is the text where PyTorch does not give its own.
 void Ok(AOTITorchError error);
-// A RuntimeError of that text.
+void Done(AOTITorchError error, const char* what);
+// A class of PyTorch by its name in Python, or RuntimeError where there is no such class.
+[[noreturn]] void ThrowAs(const std::string& name, const std::string& text);
+// Arguments that an operator does not serve.
+[[noreturn]] void Refuse(const Status& status);
 template <class... Parts>
 void Require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]
-    Fail(Error(ErrorKind::kRuntime, parts...));
+    Refuse(Error(ErrorKind::kRuntime, parts...));
 }
 
 // A tensor of PyTorch, by a handle that is this object's own. A copy is another handle of the same

@@ -16,6 +16,7 @@ from ._support import (
     needs_grad,
     not_served,
     quick_apply,
+    raise_failure,
     widens,
 )
 
@@ -219,8 +220,8 @@ def cross_entropy(
             how = ignore_index, reduction, label_smoothing, input.dtype, invariant
             try:
                 return _apply_quickly(input, target, how)
-            except RuntimeError:  # not served: PyTorch's function, or its error
-                pass
+            except RuntimeError as error:
+                raise_failure(error)  # else not served: PyTorch's function, or its error
     tensors = isinstance(input, Tensor) and isinstance(target, Tensor)  # or torch.fx traces
     if tensors and widens(input, autocast, is_loss=True):
         input = input.float()

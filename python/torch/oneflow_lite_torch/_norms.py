@@ -24,6 +24,7 @@ from ._support import (
     needs_grad,
     not_served,
     quick_apply,
+    raise_failure,
     widens,
 )
 
@@ -223,8 +224,8 @@ def layer_norm(
             if needs_grad(input, weight, bias):
                 return _apply_quickly(input, weight, bias, (1, eps, True, invariant))
             return _layer_y(input, weight, bias, 1, eps, invariant)
-        except RuntimeError:  # not served: PyTorch's function, or its error
-            pass
+        except RuntimeError as error:
+            raise_failure(error)  # else not served: PyTorch's function, or its error
     return _norm(input, normalized_shape, weight, bias, eps, True, invariant, autocast)
 
 
@@ -251,8 +252,8 @@ def rms_norm(
             if needs_grad(input, weight):
                 return _apply_quickly(input, weight, None, (1, eps, False, invariant))
             return _rms_y(input, weight, 1, eps, invariant)
-        except RuntimeError:  # not served: PyTorch's function, or its error
-            pass
+        except RuntimeError as error:
+            raise_failure(error)  # else not served: PyTorch's function, or its error
     return _norm(input, normalized_shape, weight, None, eps, False, invariant, autocast)
 
 

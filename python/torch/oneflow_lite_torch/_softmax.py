@@ -17,6 +17,7 @@ from ._support import (
     needs_grad,
     not_served,
     quick_apply,
+    raise_failure,
     widens,
 )
 
@@ -137,8 +138,8 @@ def softmax(
     if dtype is None and autocast == "torch" and type(dim) is int and is_ordinary(input):
         try:
             return _quick(input, dim, False, invariant)
-        except RuntimeError:  # not served: PyTorch's function, or its error
-            pass
+        except RuntimeError as error:
+            raise_failure(error)  # else not served: PyTorch's function, or its error
     return _softmax(input, dim, dtype, False, autocast, invariant)
 
 
@@ -158,8 +159,8 @@ def log_softmax(
     if dtype is None and autocast == "torch" and type(dim) is int and is_ordinary(input):
         try:
             return _quick(input, dim, True, invariant)
-        except RuntimeError:  # not served: PyTorch's function, or its error
-            pass
+        except RuntimeError as error:
+            raise_failure(error)  # else not served: PyTorch's function, or its error
     return _softmax(input, dim, dtype, True, autocast, invariant)
 
 

@@ -23,6 +23,7 @@ _is_compiling = torch.compiler.is_compiling
 _is_recorded_by_jit = torch._C._is_tracing
 is_traced = torch.compiler.is_dynamo_compiling
 _is_grad_enabled = torch.is_grad_enabled
+_FAILURES = (torch.OutOfMemoryError, torch.AcceleratorError)
 # rms_norm came to autocast's list after PyTorch 2.11.
 RMS_NORM_WIDENS = torch._C._dispatch_has_kernel_for_dispatch_key("aten::rms_norm", "AutocastCUDA")
 
@@ -64,10 +65,21 @@ def is_served(x: Tensor) -> bool:
 def is_ordinary(x: Tensor) -> bool:
     """Whether a call may go straight to its operator, which checks dtype and layout itself.
 
-    An operator that refuses raises RuntimeError; is_served and its kin then say what to do. Every
+    An operator that refuses raises RuntimeError (raise_failure); is_served and its kin then say
+    what to do. Every
     call asks this: what is cheap comes first. torch.export's tensors are a subclass.
     """
     return type(x) is Tensor and not is_traced() and not _any_autocast() and nothing_in_the_way()
+
+
+def raise_failure(error: RuntimeError) -> None:
+    """Raise what is no refusal: PyTorch's function would fail as well, or hide the fault.
+
+    A refusal is an operator's that does not serve its arguments, and PyTorch's where none serves
+    them. Memory that is not there and faults of the GPU are none.
+    """
+    if isinstance(error, _FAILURES) or str(error).startswith("oneflow_lite_torch failed: "):
+        raise error
 
 
 def quick_apply(function: type[torch.autograd.Function]):
