@@ -176,14 +176,63 @@ def test_gradients_fall_back(patched):
         torch.testing.assert_close(o, call())
 
 
-def test_dtypes_that_are_not_served_raise_as_before(patched):
-    x = torch.ones(3, 4, dtype=torch.int32, device=patched.device)
-    with pytest.raises(RuntimeError, match="not implemented for 'Int'"):
+def _raised(call):
+    with pytest.raises(Exception) as error:
+        call()
+    return error.value
+
+
+def test_errors_are_those_of_pytorch(patched):
+    device = patched.device
+    x = torch.ones(3, 4, device=device)
+    calls = [
+        lambda: torch.softmax(x, 5),
+        lambda: torch.log_softmax(x, -3),
+        lambda: torch.softmax(x.int(), -1),
+        lambda: torch.softmax(x.to(torch.complex64), 0),
+        lambda: F.layer_norm(x.to(torch.complex64), (4,)),
+        lambda: F.layer_norm(x, (5,)),
+        lambda: F.layer_norm(x, (4,), x[0].double()),
+    ]
+    ours = [_raised(call) for call in calls]
+    rows.unpatch()
+    for call, error in zip(calls, ours, strict=True):
+        theirs = _raised(call)
+        assert type(error) is type(theirs)
+        assert str(error).splitlines()[0] == str(theirs).splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "error", [torch.OutOfMemoryError, IndexError, NotImplementedError, TypeError, ValueError]
+)
+def test_errors_of_a_fallback_keep_their_class(error, patched, monkeypatch):
+    def fails(*_):
+        raise error("told by the kernel")
+
+    key = patched.device, "_softmax"
+    monkeypatch.setitem(_patch._before, key, type("Kernel", (), {"call_boxed": fails})())
+    x = torch.ones(0, 4, device=patched.device, requires_grad=True)
+    with pytest.raises(error, match="told by the kernel") as caught:
         torch.softmax(x, -1)
-    with pytest.raises(RuntimeError):
-        F.layer_norm(torch.ones(3, 4, dtype=torch.complex64, device=patched.device), (4,))
-    with pytest.raises(RuntimeError):
-        F.layer_norm(torch.ones(3, 4, device=patched.device), (5,))
+    assert caught.type is error
+
+
+def test_an_older_error_is_not_told_again(patched, monkeypatch):
+    """Where a fallback fails before Python notes anything."""
+
+    class Silent(Exception):
+        def __str__(self):
+            return ""
+
+    def fails(*_):
+        raise Silent
+
+    torch.ops.oneflow_lite_torch.note_error("IndexError", "an older error")
+    key = patched.device, "_softmax"
+    monkeypatch.setitem(_patch._before, key, type("Kernel", (), {"call_boxed": fails})())
+    monkeypatch.setattr(_patch.ops, "note_error", lambda *_: None)
+    error = _raised(lambda: torch.softmax(torch.ones(0, 4, device=patched.device), -1))
+    assert type(error) is RuntimeError and "an older error" not in str(error)
 
 
 def test_statistics_of_16_bits_on_the_cpu_are_pytorchs():

@@ -20,17 +20,24 @@ namespace {
 using Sizes = List<int64_t>;
 using Flags = List<bool>;
 
-// What the last fallback of this thread that failed had to say.
-thread_local std::string last_error;
-void NoteError(const std::string& text) { last_error = text; }
+// What the fallback of this thread that failed had to say, and the class of its error: a name of
+// ThrowAs, or nothing.
+struct Noted {
+  std::string kind, text;
+};
+thread_local Noted noted;
+void NoteError(const std::string& kind, const std::string& text) { noted = {kind, text}; }
 
 // Calls fallback_<op> with these arguments; gives its outputs as values of the stack.
 template <class... Args>
 std::array<StableIValue, sizeof...(Args)> Fallback(const char* name, Args&&... args) {
   std::array<StableIValue, sizeof...(Args)> stack = StackOf(std::forward<Args>(args)...);
+  noted = {};
   const auto error = torch_call_dispatcher(name, "", stack.data(), TORCH_ABI_VERSION);
-  Require(error == AOTI_TORCH_SUCCESS, last_error);
-  return stack;
+  if (error == AOTI_TORCH_SUCCESS) return stack;
+  const Noted told = std::exchange(noted, {});
+  if (told.kind.empty() && told.text.empty()) Done(error, name);  // before Python noted any
+  ThrowAs(told.kind, told.text);
 }
 
 // Whether the patched operators are invariant (python/torch/invariant/invariant.h).
@@ -232,7 +239,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(oneflow_lite_torch, m) {
   m.def("set_patch(int op, bool cuda, bool on) -> ()");
   m.def("set_patch_invariant(bool on) -> ()");
   m.def("check_device(int index) -> ()");
-  m.def("note_error(str text) -> ()");
+  m.def("note_error(str kind, str text) -> ()");
   m.def("fallback__softmax(Tensor self, int dim, bool half_to_float) -> Tensor");
   m.def("fallback__log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor");
   m.def(

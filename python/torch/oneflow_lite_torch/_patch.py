@@ -20,6 +20,8 @@ PATCHED = (
     "_fused_rms_norm_backward",
 )
 _MASKS = {"native_layer_norm_backward": 3, "_fused_rms_norm_backward": 2}  # flags of output_mask
+# Errors that keep their class; see bindings/errors.cpp.
+_CLASSES = (IndexError, NotImplementedError, TypeError, ValueError, torch.OutOfMemoryError)
 _KEYS = {"cuda": "CUDA", "cpu": "CPU"}
 
 # The kernels that were there before, by device and operator. Not looked up while ours is in place:
@@ -49,8 +51,9 @@ def _keep(device: str, name: str) -> bool:
             args = (*args[:-1], [bool(args[-1] >> i & 1) for i in range(_MASKS[name])])
         try:
             return _before[device, name].call_boxed(keyset, *args)
-        except Exception as error:  # only its text passes through the stable ABI
-            ops.note_error(str(error))
+        except Exception as error:  # nothing of it passes through the stable ABI
+            kind = next((k.__name__ for k in _CLASSES if isinstance(error, k)), "")
+            ops.note_error(kind, str(error))
             raise
 
     _library.impl(f"fallback_{name}", fallback, key, with_keyset=True)
@@ -84,7 +87,10 @@ def patch(
     """Let PyTorch's softmax, log_softmax, layer_norm and rms_norm run on these kernels.
 
     Programs need no change: torch.softmax, nn.LayerNorm and all that calls them are served, forward
-    and backward. What the kernels do not serve runs on PyTorch's own. Inside torch.compile these
+    and backward. What the kernels do not serve runs on PyTorch's own; its errors keep their text,
+    and IndexError, ValueError, TypeError, NotImplementedError and torch.OutOfMemoryError their
+    class. Others come as RuntimeError, torch.AcceleratorError too: PyTorch's stable ABI passes no
+    errors on. Inside torch.compile these
     operators are decomposed before they reach a kernel, so there patch() does nothing.
 
     Parameters
