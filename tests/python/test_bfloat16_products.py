@@ -139,3 +139,20 @@ def test_little_address_space_in_another_process():
     for kilobytes, least in ((200, 0), (12_000, 0), (60_000, 120)):
         right, refused = another_process("-c", LITTLE_ROOM, str(kilobytes), library=LIBRARY).split()
         assert int(right) + int(refused) == 120 and int(right) >= least, kilobytes
+
+
+@pytest.mark.parametrize("m, k, n", [(5, 7, 3), (64, 128, 64), (65, 300, 67), (130, 1, 4100)])
+def test_a_sum_takes_the_product_in_float32(threads, m, k, n):
+    a, wide_a = drawn((m, k), False, 0)
+    b, wide_b = drawn((k, n), True, 1)
+    product = wide_a @ wide_b
+    x = flow.tensor(-product).to(flow.bfloat16)
+    left = host(x.to(flow.float64))
+    assert_near(flow.addmm(x, a, b), left + product, k)
+    assert_near(flow.addmm(x, a, b, beta=0.5, alpha=2), left / 2 + 2 * product, 2 * k)
+    operands = [t.detach().requires_grad_() for t in (x, a, b)]
+    dy, wide_dy = drawn((m, n), False, 2)
+    found = flow.autograd.grad(flow.addmm(*operands), operands, dy)
+    assert found[0].equal(dy)
+    assert_near(found[1], wide_dy @ wide_b.T, n)
+    assert_near(found[2], wide_a.T @ wide_dy, m)

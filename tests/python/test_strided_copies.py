@@ -240,3 +240,12 @@ def test_casts(dtype, to, device):
             y = flow.zeros(*view.shape[:2], view.shape[2] + pad, dtype=getattr(flow, to)).to(device)
             y[:, :, : view.shape[2]].copy_(view)
             np.testing.assert_array_equal(exact(y[:, :, : view.shape[2]].contiguous()), expected)
+
+
+def test_a_clone_lies_as_a_dense_tensor_does():
+    for view in (lambda x: x.transpose(0, 2), lambda x: x.permute(2, 0, 1), lambda x: x):
+        x = view(flow.tensor(noise((5, 6, 7), np.int32)))
+        y = x.clone()
+        assert y.stride() == x.stride() and y.data_ptr() != x.data_ptr() and y.equal(x)
+    rows = flow.tensor(noise((5, 8), np.int32))[:, 1:]
+    assert rows.clone().is_contiguous() and rows.clone().equal(rows)
