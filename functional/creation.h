@@ -16,7 +16,8 @@ namespace oneflow_lite::functional {
 
 using SizeList = absl::Span<const int64_t>;
 
-// RuntimeError where a tensor is to require grad and its dtype does not allow it: before it is made.
+// RuntimeError where a tensor is to require grad and its dtype does not allow it: before it is
+// made.
 Status CheckLeaf(const char* name, DType dtype, bool requires_grad);
 
 // The dtype is float32 and the device the CPU where absent. ValueError for negative dims.

@@ -99,8 +99,8 @@ StatusOr<CrossEntropyRows> FusedRows(const Tensor& logits, const Tensor& target,
   if (HasSplitClasses(logits) && GlobalOf(target)) {
     return SplitClassRows(logits, target, ignore_index, smoothing);
   }
-  OFL_ASSIGN_OR_RETURN(
-      TensorList out, CallAll(op, {logits, target}, {ignore_index, smoothing, inplace_backward}));
+  OFL_ASSIGN_OR_RETURN(TensorList out,
+                       CallAll(op, {logits, target}, {ignore_index, smoothing, inplace_backward}));
   return CrossEntropyRows{std::move(out[0]), std::move(out[1])};
 }
 
@@ -184,9 +184,8 @@ StatusOr<Tensor> Fused(const Tensor& logits, const Tensor& target, int64_t ignor
                          FusedRowsInPlace(logits, target, weight, ignore_index, smoothing));
     loss = std::move(rows.loss);
   } else {
-    OFL_ASSIGN_OR_RETURN(
-        CrossEntropyRows rows,
-        FusedRows(logits, target, ignore_index, smoothing, inplace_backward));
+    OFL_ASSIGN_OR_RETURN(CrossEntropyRows rows,
+                         FusedRows(logits, target, ignore_index, smoothing, inplace_backward));
     loss = std::move(rows.loss);
   }
   const DType dtype = AutocastLossDType(logits);
@@ -333,7 +332,8 @@ OFL_REGISTER_FUNCTION(
     "Cross entropy of logits [N, C, ...] with integer targets [N, ...] or probabilities.\n\n"
     "The loss has input's dtype. ignore_index is for integer targets alone.\n\n"
     "inplace_backward lets the call write the gradient into input's memory while it computes the\n"
-    "loss, or of float16 in backward: input's values are lost, backward runs once, and there is no\n"
+    "loss, or of float16 in backward: input's values are lost, backward runs once, and there is "
+    "no\n"
     "second derivative.");
 
 }  // namespace oneflow_lite::functional
