@@ -121,8 +121,8 @@ Tensor CrossEntropyGradient(const Tensor& logits, const Tensor& targets, const T
   CurrentStream stream(call.x.device);
   const auto& backward =
       Primitive<CrossEntropyBackward>(call.x.device.type, {.dtype = call.x.dtype});
-  Check(backward.Launch(stream, call.shape, call.x.data, call.targets(), numbers.data, d.data,
-                        step, dx.data()));
+  Check(backward.Launch(stream, call.shape, call.x.data, call.targets(), numbers.data, d.data, step,
+                        dx.data()));
   return dx;
 }
 
@@ -186,8 +186,7 @@ std::tuple<Tensor, Tensor> ReduceLossOf(const Tensor& losses, const OptionalTens
   }
   CurrentStream stream(loss.device);
   const auto& reduce = Primitive<ReduceLoss>(loss.device.type, {.dtype = result});
-  Check(reduce.Launch(stream, rows, ignore_index, loss.data, target, value.data(),
-                      weight.data()));
+  Check(reduce.Launch(stream, rows, ignore_index, loss.data, target, value.data(), weight.data()));
   return {std::move(value), std::move(weight)};
 }
 

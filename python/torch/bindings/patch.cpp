@@ -84,7 +84,8 @@ Tensor PatchedSoftmaxBackward(const Tensor& dout, const Tensor& out, int64_t dim
   const TensorInfo dy(dout), y(out);
   const bool invariant = patched_invariant;
   // dy is copied where it lies otherwise, as PyTorch does: that of a sum is one number, expanded.
-  if (ServesGradient(y, dy) && NumberOf(input_dtype) == TorchDType(y.dtype) && ServesSoftmax(y, dim, invariant)) {
+  if (ServesGradient(y, dy) && NumberOf(input_dtype) == TorchDType(y.dtype) &&
+      ServesSoftmax(y, dim, invariant)) {
     return SoftmaxGradientOf(dout, dy, out, y, dim, kLog, invariant);
   }
   constexpr auto kName = kLog ? "oneflow_lite_torch::fallback__log_softmax_backward_data"

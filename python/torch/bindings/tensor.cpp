@@ -71,9 +71,9 @@ bool HasShapeOf(const TensorInfo& a, const TensorInfo& b) {
 
 void RequireBeside(const char* op, const char* name, const TensorInfo& beside,
                    const TensorInfo& x) {
-  Require(beside.placed && beside.device.type == x.device.type &&
-              beside.device.index == x.device.index,
-          op, "(): ", name, " is on another device than input");
+  Require(
+      beside.placed && beside.device.type == x.device.type && beside.device.index == x.device.index,
+      op, "(): ", name, " is on another device than input");
   Require(beside.data || beside.numel() == 0, op, "(): ", name, " has no memory");
 }
 

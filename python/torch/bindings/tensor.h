@@ -89,8 +89,8 @@ struct TensorInfo {
   void* data;
 };
 
-// What a kernel reads beside x: operators are called with any tensors, and a kernel believes what it
-// is told. Each throws in the names of the operator and of the argument.
+// What a kernel reads beside x: operators are called with any tensors, and a kernel believes what
+// it is told. Each throws in the names of the operator and of the argument.
 //
 // `beside` has x's place, and memory.
 void RequireBeside(const char* op, const char* name, const TensorInfo& beside, const TensorInfo& x);
