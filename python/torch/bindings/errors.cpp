@@ -32,7 +32,7 @@ struct SourceLocation {
   const char* file;
   uint32_t line;
 };
-constexpr size_t kMostBytes = 1024;  // of a c10::Error; 2.15 has 136
+constexpr size_t kMostBytes = 1024;  // of a c10::Error; in 2.15 it has 128
 
 // c10::<name>, a class that adds nothing to c10::Error. Comes back where libc10 lacks one of these.
 void ThrowOfC10(const std::string& name, const std::string& text) {
