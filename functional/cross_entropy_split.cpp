@@ -165,9 +165,8 @@ StatusOr<CrossEntropyGradients> SplitClassRowsInPlace(const Tensor& logits, cons
                          Full({}, Scalar(1.0), ComputeType(logits.dtype()), logits.device()));
   }
   OFL_ASSIGN_OR_RETURN(dloss, OfEachRow(dloss, logits));
-  OFL_ASSIGN_OR_RETURN(
-      Tensor dlogits,
-      CrossEntropyBackwardInto(logits, target, rows.stats, dloss, ignore_index, smoothing));
+  OFL_ASSIGN_OR_RETURN(Tensor dlogits, CrossEntropyBackwardInto(logits, target, rows.stats, dloss,
+                                                                ignore_index, smoothing));
   return CrossEntropyGradients{std::move(rows.loss), std::move(dlogits)};
 }
 

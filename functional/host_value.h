@@ -19,9 +19,7 @@ inline bool ReadsAtOnce(const Tensor& t) { return IsInHostMemory(t) && !GlobalOf
 
 // Whether a check of t's values is this process's: t has elements, and some may lie here. A rank
 // outside of t's placement goes on, as those do that found the values sound.
-inline bool ChecksValues(const Tensor& t) {
-  return HasData(t) && t.numel() > 0 && TakesPart(t);
-}
+inline bool ChecksValues(const Tensor& t) { return HasData(t) && t.numel() > 0 && TakesPart(t); }
 
 // The elements, dense and in the host's memory, outside autograd; of a global tensor all of them,
 // by a collective. RuntimeError on meta.

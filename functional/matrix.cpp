@@ -194,9 +194,8 @@ StatusOr<Tensor> MultiDot(absl::Span<const Tensor> given) {
   sizes.push_back(static_cast<double>(tensors.back().shape()[1]));
   const DType dtype = tensors[0].dtype();
   const bool widened =
-      tensors.size() > 2 && std::all_of(tensors.begin(), tensors.end(), [&](const Tensor& t) {
-        return IsWidened(tensors[0], t);
-      });
+      tensors.size() > 2 && std::all_of(tensors.begin(), tensors.end(),
+                                        [&](const Tensor& t) { return IsWidened(tensors[0], t); });
   for (Tensor& t : tensors) {
     if (!widened) break;
     OFL_ASSIGN_OR_RETURN(t, Cast(t, ComputeType(dtype)));

@@ -59,9 +59,8 @@ void DefineCrossEntropy(OpDef& op) {
     const int64_t ignore_index = c.attr<int64_t>(kIgnoreIndex);
     const double smoothing = c.attr<double>(kSmoothing);
     if (!c.attr<bool>(kSmoothing + 1)) {
-      return c.Set(0, functional::CrossEntropyBackward(c.input(0), c.input(1),
-                                                       c.output(1).Detach(), c.grad(0),
-                                                       ignore_index, smoothing));
+      return c.Set(0, functional::CrossEntropyBackward(c.input(0), c.input(1), c.output(1).Detach(),
+                                                       c.grad(0), ignore_index, smoothing));
     }
     OFL_RETURN_IF_ERROR(CheckFirstOrder());
     return c.Set(0, functional::CrossEntropyBackwardInto(c.input(0).Detach(), c.input(1),

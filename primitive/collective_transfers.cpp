@@ -152,8 +152,8 @@ Status Communicator::CheckTransfers(absl::Span<const Transfer> transfers) {
     OFL_RETURN_IF_ERROR(world->store->Set(key(t, t.send), describe(t)));
   }
   for (const Transfer& t : transfers) {
-    const auto other = world->store->Get(key(t, !t.send), world->timeout,
-                                         absl::MakeConstSpan(&ranks_[t.peer], 1));
+    const auto other =
+        world->store->Get(key(t, !t.send), world->timeout, absl::MakeConstSpan(&ranks_[t.peer], 1));
     if (!other.ok()) {
       if (absl::IsUnavailable(other.status())) return other.status();
       return ReportedFailure().empty() ? absl::DeadlineExceededError("") : other.status();

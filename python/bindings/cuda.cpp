@@ -270,12 +270,11 @@ void AddProcess(py::module_& m) {
 void AddCuda(py::module_& m) {
   AddStreams(m);
   const py::object tensor = m.attr("Tensor");
-  tensor.attr("record_stream") =
-      py::cpp_function(&RecordStream, py::name("record_stream"), py::is_method(tensor),
-                       py::arg("stream"),
-                       "Keeps the tensor's memory, once nobody holds it, until the work that the "
-                       "stream has been given so far has ended.\n\nFor a tensor that was made on "
-                       "another stream.");
+  tensor.attr("record_stream") = py::cpp_function(
+      &RecordStream, py::name("record_stream"), py::is_method(tensor), py::arg("stream"),
+      "Keeps the tensor's memory, once nobody holds it, until the work that the "
+      "stream has been given so far has ended.\n\nFor a tensor that was made on "
+      "another stream.");
   AddProperties(m);
   AddMemory(m);
   m.def("cuda_is_available", [] { return CudaOrNull() != nullptr; });

@@ -166,8 +166,8 @@ void AddGenerators(py::module_& m) {
             g.set_state({s.first, s.second});
           },
           py::arg("state"), "Goes to a place that _get_state gave.")
-      .def_property_readonly(
-          "device", &DeviceOf, "Whose default it is, or the one that it was named for.");
+      .def_property_readonly("device", &DeviceOf,
+                             "Whose default it is, or the one that it was named for.");
   m.def(
       "default_generator",
       [](const py::object& device) { return DefaultGenerator(DeviceFromObject(device, {})); },

@@ -108,9 +108,9 @@ bool AddErrors(PyObject* module) {
   shape_error = NewError(module, "ShapeError", "Shapes that do not go together.", PyExc_ValueError);
   out_of_memory_error = NewError(module, "OutOfMemoryError",
                                  "The device has no memory of the size asked for left.", nullptr);
-  linalg_error = NewError(module, "LinAlgError",
-                          "A matrix has no inverse, factorization or decomposition.", nullptr,
-                          "oneflow_lite.linalg.");
+  linalg_error =
+      NewError(module, "LinAlgError", "A matrix has no inverse, factorization or decomposition.",
+               nullptr, "oneflow_lite.linalg.");
   return dtype_error && shape_error && out_of_memory_error && linalg_error;
 }
 

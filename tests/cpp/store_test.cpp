@@ -85,9 +85,8 @@ TEST_F(StoreTest, WaitsForNoRankThatHasLeft) {
   const std::vector<int> of = {0, 3};
   const auto begin = std::chrono::steady_clock::now();
   auto value = std::async(std::launch::async, [&] { return store->Get("k", seconds(60), of); });
-  auto all = std::async(std::launch::async, [&] {
-    return store->Gather("g", 0, 2, "", seconds(60), nullptr, of);
-  });
+  auto all = std::async(std::launch::async,
+                        [&] { return store->Gather("g", 0, 2, "", seconds(60), nullptr, of); });
   std::this_thread::sleep_for(milliseconds(50));
   store->Left(2);  // whom none of them waits for
   ASSERT_TRUE(other->Set("what rank 3 wrote", "before it left").ok());

@@ -4,6 +4,8 @@
 The functions without "test" in their names run on each rank (rank_group.py).
 """
 
+import functools
+
 import numpy as np
 import pytest
 from rank_group import DEVICE, size
@@ -62,6 +64,10 @@ PROGRAMS = {
 }  # fmt: skip
 
 
+def spread(values, placement, sbp):
+    return flow.tensor(values).to_global(placement, flow.sbp.broadcast).to_global(sbp=sbp)
+
+
 def runs_everywhere(rank):
     """Each program on ranks 1 and 2, or on rank 0; what it gives, by rank."""
     found = {}
@@ -69,8 +75,7 @@ def runs_everywhere(rank):
         placement = flow.placement(DEVICE, ranks=ranks)
         for name, program in PROGRAMS.items():
             for sbp in (flow.sbp.broadcast, flow.sbp.split(0)):
-                y = program(lambda v, p=placement, s=sbp: flow.tensor(v)
-                            .to_global(p, flow.sbp.broadcast).to_global(sbp=s))  # fmt: skip
+                y = program(functools.partial(spread, placement=placement, sbp=sbp))
                 whole = y.detach().to_global(sbp=flow.sbp.broadcast)
                 value = whole.to_local().cpu().numpy() if rank in ranks else None
                 found[name, tuple(ranks), str(sbp)] = tuple(y.shape), str(y.sbp), value

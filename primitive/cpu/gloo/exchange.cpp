@@ -84,9 +84,7 @@ Exchanger::Exchanger(const World& world, std::vector<int> ranks, int rank, int l
   }
 }
 
-Status Exchanger::Gone(int peer) const {
-  return RankHasEnded(ranks_[static_cast<size_t>(peer)]);
-}
+Status Exchanger::Gone(int peer) const { return RankHasEnded(ranks_[static_cast<size_t>(peer)]); }
 
 Status Exchanger::Start(absl::Span<const Message> messages) {
   std::lock_guard lock(mutex_);

@@ -241,7 +241,9 @@ def load_inline(name: str, cpp: str, cuda: str = "", *, flags: Sequence[str] = (
             text.encode()
         except UnicodeEncodeError as error:
             at = text[error.start]
-            raise ValueError(f"load_inline(): {what} has {at!a}, half of a surrogate pair") from None
+            raise ValueError(
+                f"load_inline(): {what} has {at!a}, half of a surrogate pair"
+            ) from None
     if not cpp and not cuda:
         raise ValueError("load_inline(): there is no source")
     source = _Source(name, cpp, cuda, tuple(flags), tuple(cuda_flags), tuple(link_flags))
