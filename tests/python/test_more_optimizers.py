@@ -193,14 +193,16 @@ def test_bad_options(make):
         make(parameters())
 
 
-def test_gradients_are_zeroed_by_one_op(device):
+def test_gradients_are_zeroed(device):
+    """On a GPU by one op; on the CPU one fill takes less time than to find its like."""
     params = parameters(device)
     optimizer = optim.SGD(params)
     give(params, 0)
     grads = [p.grad for p in params]
     with flow.profiler.profile() as prof:
         optimizer.zero_grad(set_to_none=False)
-    assert {s.name: s.calls for s in prof.stats()}["multi_fill_"] == 1
+    fills = {s.name: s.calls for s in prof.stats()}
+    assert fills == ({"fill_": len(grads)} if device == "cpu" else {"multi_fill_": 1})
     assert all((host(p.grad) == 0).all() for p in params) and all(
         (host(g) == 0).all() for g in grads
     )

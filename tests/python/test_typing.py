@@ -35,7 +35,7 @@ FAMILIES = [
     r"oneflow_lite\..*__(all|dir|getattr)__ is not present in stub",
     # Spread: f(x, 1, 2) for f(x, (1, 2)).
     r".* (\*args parameter|stub does not have parameter) "
-    r"\"(args|b_dims|destination|dims|indices_or_sections|shape|sizes?)\"",
+    r"\"(args|b_dims|destination|dims?|indices_or_sections|shape|sizes?)\"",
     # An overload with axis in its place, which the generator gives each function of a dim.
     r"oneflow_lite\.\S+ is inconsistent, stub parameter \"dims?\" has a default",
     r".*repeat_interleave is inconsistent, stub parameter \"repeats\" has a default",  # an overload
