@@ -219,7 +219,9 @@ def test_linear_cross_entropy_under_autocast_and_a_loss_scale(half, device):
             loss = loss_of()
         assert loss.dtype == torch.float32
         found.append([loss, *torch.autograd.grad(loss * 65536.0, [x, w])])
-    torch.testing.assert_close(found[0][0], found[1][0], rtol=1e-5, atol=0)
+    # Far below a rounding of the loss to 16 bits; a GPU's logits are rounded sums in another order.
+    rtol = {torch.float16: 1e-4, torch.bfloat16: 1e-3}[half]
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=rtol, atol=0)
     for ours, theirs in zip(found[0][1:], found[1][1:], strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0.05, atol=0.02 * theirs.abs().max().item())
 
