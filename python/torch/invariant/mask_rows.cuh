@@ -75,18 +75,10 @@ struct OwnMaskRow : FormedMaskRow<T, uint32_t, false> {
   }
   template <class M, int N>
   __device__ __forceinline__ Pack<C, N> ScoresUnder(const Pack<C, N>& x, int64_t col) const {
-    const int64_t stride = rows.where.col_stride;
-    const M* const from = reinterpret_cast<const M*>(rows.mask) + col * stride;
-    Pack<M, N> mask;
-    if (stride == 1) {
-      mask = LoadPack<N>(from);  // of a mask that all rows share, own packs are words
-    } else {
-#pragma unroll
-      for (int i = 0; i < N; ++i) mask.v[i] = from[i * stride];
-    }
+    const M* const mask = reinterpret_cast<const M*>(rows.mask) + col * rows.where.col_stride;
     Pack<C, N> scores;
 #pragma unroll
-    for (int i = 0; i < N; ++i) scores.v[i] = rows.Score(x.v[i], mask.v[i]);
+    for (int i = 0; i < N; ++i) scores.v[i] = rows.Score(x.v[i], mask[i * rows.where.col_stride]);
     return scores;
   }
 };
