@@ -157,10 +157,11 @@ class Pass {
     return OkStatus();
   }
 
-  static Status RunHooks(const HookList& hooks, TensorList* grads) {
-    const auto list = hooks.Get();
-    if (!list) return OkStatus();
-    for (const auto& hook : *list) OFL_RETURN_IF_ERROR(RunHook(hook->call, &(*grads)[hook->slot]));
+  static Status RunHooks(const HookTable::Hooks* hooks, TensorList* grads) {
+    if (!hooks) return OkStatus();
+    for (const auto& hook : *hooks) {
+      OFL_RETURN_IF_ERROR(RunHook(hook->call, &(*grads)[hook->slot]));
+    }
     return OkStatus();
   }
 
@@ -172,7 +173,7 @@ class Pass {
     {
       std::optional<StreamGuard> on_stream;
       if (node.stream) on_stream.emplace(node.stream);
-      OFL_RETURN_IF_ERROR(RunHooks(node.hooks, grads));
+      OFL_RETURN_IF_ERROR(RunHooks(list.get(), grads));
     }
     if (!node.stream) return OkStatus();
     for (const Tensor& g : *grads) OFL_RETURN_IF_ERROR(HandToCaller(g, *node.stream));
@@ -190,7 +191,10 @@ class Pass {
     grads.resize(node->num_outputs);
     OFL_RETURN_IF_ERROR(RunHooksOf(*node, &grads));
     const Tensor leaf = LeafOf(*node);
-    if (leaf.defined()) OFL_RETURN_IF_ERROR(RunHooks(MetaOf(leaf).hooks, &grads));
+    if (leaf.defined()) {
+      const auto hooks = MetaOf(leaf).hooks.Get();
+      OFL_RETURN_IF_ERROR(RunHooks(hooks.get(), &grads));
+    }
     const bool run = !limited_ || accumulators_.count(node.get()) || NeedsRun(*node);
     if (auto it = captures_.find(node.get()); it != captures_.end()) {
       OFL_RETURN_IF_ERROR(GiveOut(*node, grads, it->second));
