@@ -76,8 +76,8 @@ StatusOr<Tensor> Trapezoid(const Tensor& y, const Tensor& x, double dx, int64_t 
   constexpr char kName[] = "trapezoid";
   OFL_ASSIGN_OR_RETURN(const int64_t axis, AxisOf(kName, y, dim));
   if (y.shape()[static_cast<int>(axis)] == 0) return Sum(y, Dims{axis}, false, y.dtype());
-  if (!x.defined() &&
-      IsFloating(y.dtype())) {  // of equal widths: all elements but half of the ends
+  // Of equal widths: all elements but half of the ends.
+  if (!x.defined() && IsFloating(y.dtype())) {
     const DType wide = ComputeType(y.dtype());
     OFL_ASSIGN_OR_RETURN(const Tensor sum, Sum(y, Dims{axis}, false, wide));
     OFL_ASSIGN_OR_RETURN(Tensor first, Select(y, axis, 0));
