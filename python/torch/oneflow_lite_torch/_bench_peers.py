@@ -46,6 +46,8 @@ def _shared(t: Tensor):
 
 def _oneflow_lite() -> Functions:
     flow = importlib.import_module("oneflow_lite")
+    if not hasattr(flow, "from_dlpack"):  # a folder of that name, as in a checkout
+        raise ImportError("oneflow_lite here is a folder, not the library")
 
     def of(function: Callable) -> Callable:
         return lambda *tensors: function(*(_shared(t) for t in tensors))
