@@ -5,7 +5,7 @@ Beside PyTorch eager and torch.compile come oneflow_lite itself, Liger and QuACK
 installed; a line names each that is not. Each line gives microseconds a call, GB/s of what must
 move, the share of a copy's speed, microseconds of host time, and the time of the first call. On a
 GPU times are those of a captured graph, so that the host does not show in them; those of
-oneflow_lite, QuACK and Liger's cross entropy, which no graph holds, are of calls one after another.
+oneflow_lite, QuACK and Liger's cross entropy, which no graph holds, are the sums of their kernels'.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile
 
 import oneflow_lite_torch as rows
 from oneflow_lite_torch import _bench_invariant
@@ -68,20 +69,22 @@ def device_us(call: Callable, device: str) -> float:
     return min(times)
 
 
-def wall_us(call: Callable, device: str, calls: int = 50) -> float:
-    """Microseconds of a call, one after another, to the end of the last: the least of a few series.
+def kernels_us(call: Callable, device: str, calls: int = 20) -> float:
+    """Microseconds of the kernels and copies of a call, by CUPTI: the least of a few series.
 
-    For calls that a graph of PyTorch's cannot capture; small ones show the host's time instead.
+    For calls that a graph of PyTorch's cannot capture. What passes between kernels is not in it.
     """
+    if device == "cpu":
+        return device_us(call, device)
     best = float("inf")
-    for _ in range(5):
+    for _ in range(3):
         _synchronize(device)
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        _synchronize(device)
-        best = min(best, time.perf_counter() - start)
-    return best / calls * 1e6
+        with profile(activities=[ProfilerActivity.CUDA]) as run:
+            for _ in range(calls):
+                call()
+            _synchronize(device)
+        best = min(best, sum(event.self_device_time_total for event in run.key_averages()))
+    return best / calls
 
 
 def start(device: str) -> None:
@@ -152,10 +155,6 @@ def _captured(maker: str, name: str, backward: bool) -> bool:
     return not (maker == "compile" and backward)
 
 
-# Beside oneflow_lite: calls of fewer microseconds show the host's time there.
-_LEAST_US = 40.0
-
-
 def _passes(name: str, backward: bool) -> int:
     """How often x's bytes must move."""
     if name == "cross_entropy":
@@ -175,7 +174,7 @@ def _line(name, maker, function, shape, dtype, device, backward, copy_gbs) -> tu
 
     first = first_ms(call, device)
     host = host_us(call, device, calls=50)
-    us = (device_us if _captured(maker, name, backward) else wall_us)(call, device)
+    us = (device_us if _captured(maker, name, backward) else kernels_us)(call, device)
     moved = _passes(name, backward) * shape[0] * shape[1] * dtype.itemsize
     gbs = moved / us / 1e3
     way = "forward+backward" if backward else "forward"
@@ -208,16 +207,15 @@ def kernels(device: str, compile_too: bool) -> None:
             except Exception as error:
                 line = f"{name} {maker}: {type(error).__name__}: {error}"
             print(line, flush=True)
-        beside = times.get("oneflow_lite", 0.0)
-        if beside >= _LEAST_US and "oneflow_lite_torch" in times:
-            shares[case] = beside / times["oneflow_lite_torch"]
+        if "oneflow_lite" in times and "oneflow_lite_torch" in times:
+            shares[case] = times["oneflow_lite"] / times["oneflow_lite_torch"]
     print(beside_oneflow_lite(shares))
 
 
 def beside_oneflow_lite(shares: dict[tuple, float]) -> str:
     """The least of the shares of oneflow_lite's speed, and how many are below 0.98."""
     if not shares:
-        return "no share of oneflow_lite's speed: it is absent, or its calls are too short"
+        return "no share of oneflow_lite's speed: it is absent"
     (name, shape, dtype, backward), least = min(shares.items(), key=lambda item: item[1])
     way = "forward+backward" if backward else "forward"
     below = sum(share < 0.98 for share in shares.values())
