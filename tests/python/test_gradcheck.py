@@ -81,3 +81,12 @@ def test_options_of_pytorch():
     assert again(flow.exp, x, gen_non_contig_grad_outputs=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'tolerance'"):
         check(flow.exp, x, tolerance=1)
+
+
+def test_a_gradient_that_is_lost_is_wrong():
+    for lost in (lambda x: x.detach() * 2, lambda x: flow.tensor(x.tolist(), dtype=x.dtype)):
+        with pytest.raises(flow.autograd.GradcheckError, match="no output requires a gradient, th"):
+            gradcheck(lost, leaf(3))
+        assert gradcheck(lost, leaf(3), raise_exception=False) is False
+    assert gradcheck(lambda x: flow.ones(2), leaf(3))
+    assert gradcheck(lambda x: (x > 0, x.argsort()), leaf(3))

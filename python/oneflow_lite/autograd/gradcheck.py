@@ -127,6 +127,18 @@ def _check_inputs(inputs: Sequence[Any]) -> list[int]:
     return checked
 
 
+def _check_constant(checked: list[int], numeric: list, atol: float) -> None:
+    """Outputs of which none requires a gradient must not change with the inputs."""
+    for i, differences in zip(checked, numeric, strict=True):
+        for o, n in enumerate(differences):
+            worst = np.abs(n).max(initial=0)
+            if not worst <= atol:
+                raise GradcheckError(
+                    f"gradcheck(): no output requires a gradient, though output {o} changes with "
+                    f"input {i}: a difference is {worst:.6g}"
+                )
+
+
 def _gradcheck(
     function: _Function, inputs: Sequence[Any], eps: float, atol: float, rtol: float
 ) -> None:
@@ -135,6 +147,8 @@ def _gradcheck(
         outputs = _outputs(function, inputs)
     wanted = [inputs[i] for i in checked]
     numeric = [_numeric(function, inputs, i, eps) for i in checked]
+    if not any(y.requires_grad for y in outputs):
+        _check_constant(checked, numeric, atol)
     for o, output in enumerate(outputs):
         if not output.requires_grad:
             continue
@@ -185,7 +199,8 @@ def gradcheck(
     Raises
     ------
     GradcheckError
-        A wrong gradient, with the worst element named, or one that differs between two runs.
+        A wrong gradient, with the worst element named, or one that differs between two runs; no
+        output that requires a gradient, though one changes with an input.
     ValueError
         No input requires a gradient, or one that does is not float64.
 
