@@ -130,3 +130,14 @@ def test_strict_allows_no_constant():
     close(A.hessian(cubes, X, strict=True), np.diag(6 * host(X)))
     close(A.hvp(cubes, X, V, strict=True)[1], 6 * host(X) * host(V))
     close(A.vjp(softmax, X, V, strict=True)[1], SLOPES @ host(V))
+
+
+def test_what_is_no_tensor_is_named():
+    for function in (A.jacobian, A.vjp, A.jvp, A.hessian, A.vhp, A.hvp):
+        with pytest.raises(TypeError, match="inputs must be a Tensor or a tuple of .*, not int"):
+            function(softmax, 3)
+        with pytest.raises(TypeError, match="what func gives must be a Tensor or .*, not float"):
+            function(lambda x: 1.0, X, *([] if function in (A.jacobian, A.hessian) else [X]))
+    for product in (A.vjp, A.jvp, A.vhp, A.hvp):
+        with pytest.raises(TypeError, match="v must be a Tensor or a tuple of Tensors, not float"):
+            product(cubes, X, 1.0)

@@ -19,8 +19,18 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 _Inputs = Tensor | Sequence[Tensor]
 
 
+def _tensors(what: str, given: Any) -> list[Tensor]:
+    """A tensor or several as a list; TypeError for anything else."""
+    several = list(given) if isinstance(given, tuple | list) else [given]
+    for t in several:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"autograd.functional: {what} must be a Tensor or a tuple of Tensors, "
+                            f"not {type(t).__name__}")  # fmt: skip
+    return several
+
+
 def _leaves(inputs: _Inputs, create_graph: bool) -> list[Tensor]:
-    given = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    given = _tensors("inputs", inputs)
     if create_graph:  # a history of their own, that leads on to the inputs
         return [x.view(x.shape) if x.requires_grad else x.detach().requires_grad_() for x in given]
     return [x.detach().requires_grad_() for x in given]
@@ -101,7 +111,7 @@ def _jacobian(func: Callable[..., Any], inputs: _Inputs, create_graph: bool, str
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
     rows = []
-    ys = [result] if isinstance(result, Tensor) else result
+    ys = _tensors("what func gives", result)
     _check_outputs(strict, ys)
     for y in ys:
         columns: list[list[Tensor]] = []
@@ -124,6 +134,7 @@ def _gradient_of(
 
     def gradient(*xs: Tensor) -> Any:
         y = func(*xs)
+        _tensors("what func gives", y)
         if y.numel() != 1:
             raise ValueError(f"{name}(): func gave shape {list(y.shape)}, expected one element")
         _check_outputs(name if strict else "", [y])
@@ -168,13 +179,13 @@ def _vjp(
 ) -> tuple[Any, Any]:
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
-    ys = [result] if isinstance(result, Tensor) else list(result)
+    ys = _tensors("what func gives", result)
     _check_outputs(strict, ys)
     if v is None:
         if len(ys) != 1 or ys[0].numel() != 1:
             raise ValueError("vjp(): v may be left out for a result of one element only")
         v = _C.ones_like(ys[0])
-    seeds = [v] if isinstance(v, Tensor) else list(v)
+    seeds = _tensors("v", v)
     for y, seed in zip(ys, seeds, strict=True):
         if y.shape != seed.shape:
             raise ValueError(f"vjp(): v has shape {list(seed.shape)}, expected {list(y.shape)}")
@@ -188,7 +199,7 @@ def _vectors(name: str, inputs: list[Tensor], v: Any) -> list[Tensor]:
         if len(inputs) != 1 or inputs[0].numel() != 1:
             raise ValueError(f"{name}(): v may be left out for an input of one element only")
         return [_C.ones_like(inputs[0])]
-    vectors = [v] if isinstance(v, Tensor) else list(v)
+    vectors = _tensors("v", v)
     if [x.shape for x in inputs] != [t.shape for t in vectors]:
         raise ValueError(f"{name}(): v has shapes {[list(t.shape) for t in vectors]}, expected "
                          f"{[list(x.shape) for x in inputs]}")  # fmt: skip
@@ -212,7 +223,7 @@ def jvp(
     name = "jvp" if strict else ""
     xs = _leaves(inputs, create_graph)
     result = func(*xs)
-    ys = [result] if isinstance(result, Tensor) else list(result)
+    ys = _tensors("what func gives", result)
     _check_outputs(name, ys)
     seeds = [_C.zeros_like(y).requires_grad_() for y in ys]
     products = _grads(ys, xs, seeds, True, name)
