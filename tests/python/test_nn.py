@@ -427,6 +427,11 @@ def test_places_of_a_container(kind):
             with pytest.raises(TypeError, match=name):
                 use(container)
             assert list(container) == before and list(container._modules) == ["0", "1", "2"]
+    for wrong in ("a", 0.5, None):
+        for container in (made(), nn.ParameterList([flow.ones(1)])):
+            with pytest.raises(TypeError, match="an index must be an integer or a slice, not "):
+                container[wrong]
+    assert isinstance(made()[flow.tensor(1)], nn.Tanh)
     container = made()
     container[-1] = nn.GELU()
     assert isinstance(container[2], nn.GELU) and isinstance(container.pop(), nn.GELU)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -13,6 +14,19 @@ from oneflow_lite.nn.module import Module
 from oneflow_lite.nn.parameter import Parameter
 
 _Self = TypeVar("_Self", bound="_InOrder")
+
+
+def _place(container: Module, index: Any, size: int, what: str) -> int:
+    """The place from the front; IndexError where there is none, TypeError for other types."""
+    name = type(container).__name__
+    try:
+        place = operator.index(index)
+    except TypeError:
+        raise TypeError(f"{name}: an index must be an integer or a slice, not "
+                        f"{type(index).__name__}") from None  # fmt: skip
+    if not -size <= place < size:
+        raise IndexError(f"{name}: index {index} is out of range of its {size} {what}")
+    return place % size
 
 
 class _InOrder(Module):
@@ -35,10 +49,7 @@ class _InOrder(Module):
     def _name_of(self, index: int) -> str:
         """IndexError where there is none."""
         names = list(self._modules)
-        if not -len(names) <= index < len(names):
-            raise IndexError(f"{type(self).__name__}: index {index} is out of range of its "
-                             f"{len(names)} modules")  # fmt: skip
-        return names[index]
+        return names[_place(self, index, len(names), "modules")]
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_of(index), module)
@@ -236,10 +247,7 @@ class ParameterList(_Parameters):
 
     def _name_of(self, index: int) -> str:
         """IndexError where there is none."""
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"ParameterList: index {index} is out of range of its {len(self)} "
-                             "parameters")  # fmt: skip
-        return str(index % len(self))
+        return str(_place(self, index, len(self), "parameters"))
 
     def __setitem__(self, index: int, parameter: Any) -> None:
         self._put(self._name_of(index), parameter)
