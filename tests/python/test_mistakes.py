@@ -298,6 +298,20 @@ def test_an_import_of_a_name_that_nobody_knows_is_pythons():
         _ = nn.Conv2d
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"size": 2.5}, "size must be an int, not float"),
+        ({"size": None}, "size must be an int, not NoneType"),
+        ({"size": 2, "rng": 3}, "rng must be a numpy.random.Generator, not int"),
+        ({"size": 2, "sampler": [0, 1.5]}, "'float' object cannot be interpreted as an integer"),
+    ],
+)
+def test_batches_of_what_is_no_number(options, text):
+    with pytest.raises(TypeError, match=text):
+        next(flow.utils.data.batches(np.arange(4), **options))
+
+
 def test_batches_take_tensors_too():
     rows, labels = flow.arange(10).view(5, 2), np.arange(5)
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -64,11 +65,16 @@ def batches(
     lengths = {len(array) for array in arrays}
     if len(lengths) != 1:
         raise ValueError(f"batches(): the arrays have different lengths: {sorted(lengths)}")
+    if not isinstance(size, int | np.integer):
+        raise TypeError(f"batches(): size must be an int, not {type(size).__name__}")
     if size < 1:
         raise ValueError(f"batches(): size is {size}; it must be positive")
+    if rng is not None and not isinstance(rng, np.random.Generator | np.random.RandomState):
+        raise TypeError("batches(): rng must be a numpy.random.Generator, not "
+                        f"{type(rng).__name__}")  # fmt: skip
     if rng is not None and sampler is not None:
         raise ValueError("batches(): rng and sampler are both given; a sampler shuffles itself")
-    rows = range(lengths.pop()) if sampler is None else sampler
+    rows = range(lengths.pop()) if sampler is None else map(operator.index, sampler)
     order = np.fromiter(rows, np.int64)
     if rng is not None:
         rng.shuffle(order)
