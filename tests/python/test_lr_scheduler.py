@@ -244,6 +244,7 @@ def test_a_plateau_lowers_the_rate(mode, threshold_mode):
     (lambda o: S.CosineAnnealingWarmRestarts(o, 0), "T_0 is 0"),
     (lambda o: S.CosineAnnealingWarmRestarts(o, 2, 1.5), "T_mult is 1.5"),
     (lambda o: S.OneCycleLR(o, 1.0), "total_steps, or epochs and steps_per_epoch"),
+    (lambda o: S.OneCycleLR(o, 1.0, 5.5), "positive integers, but 5.5 steps"),
     (lambda o: S.OneCycleLR(o, 1.0, 5, pct_start=2.0), "pct_start is 2.0"),
     (lambda o: S.OneCycleLR(o, 1.0, 5, anneal_strategy="up"), 'anneal_strategy is "up"'),
     (lambda o: S.OneCycleLR(o, [1.0], 5), "1 max_lr for 2 groups"),

@@ -109,9 +109,9 @@ class OneCycleLR(LRScheduler):
     ) -> None:
         check_optimizer(self, optimizer)
         steps = (epochs or 0) * (steps_per_epoch or 0) if total_steps is None else total_steps
-        if steps <= 0:
+        if steps <= 0 or steps != int(steps):
             raise ValueError("OneCycleLR(): total_steps, or epochs and steps_per_epoch, must be "
-                             "positive")  # fmt: skip
+                             f"positive integers, but {steps} steps are given")  # fmt: skip
         if not 0 <= pct_start <= 1:
             raise ValueError(f"OneCycleLR(): pct_start is {pct_start}, but it must be in [0, 1]")
         if anneal_strategy not in ("cos", "linear"):
