@@ -130,8 +130,84 @@ def test_parts_that_do_not_go_together(chain):
         chain(optimizer, [step, S.StepLR(made(), 1)])
     with pytest.raises(TypeError, match="ReduceLROnPlateau goes by a metric, which"):
         chain(optimizer, [step, S.ReduceLROnPlateau(optimizer)])
-    with pytest.raises(TypeError, match="must be LRSchedulers, not ChainedScheduler"):
-        chain(optimizer, [step, S.ChainedScheduler([step])])
+    with pytest.raises(TypeError, match="must be LRSchedulers, not SGD"):
+        chain(optimizer, [step, optimizer])
+
+
+def chained(*makes):
+    return lambda s, o: s.ChainedScheduler([make(s, o) for make in makes])
+
+
+def in_turn(milestones, *makes):
+    return lambda s, o: s.SequentialLR(o, [make(s, o) for make in makes], milestones)
+
+
+def multiplied(s, o):
+    return s.MultiplicativeLR(o, lambda e: 0.5)
+
+
+def cycle(s, o):
+    return s.OneCycleLR(o, 1.0, 8, div_factor=4.0, cycle_momentum=False)
+
+
+def cosine(s, o):
+    return s.CosineAnnealingLR(o, 3, eta_min=0.01)
+
+
+def linear(s, o):
+    return s.LinearLR(o, 0.1, 1.0, 3)
+
+
+def constant(s, o):
+    return s.ConstantLR(o, 0.1, 2)
+
+
+# Rates of torch 2.15, from 0.1, over 6 steps; in the last two the rate is set to 0.8 after 2 steps.
+PYTORCHS = {
+    "a factor of what there is, first": (
+        in_turn([3], multiplied, linear), [0.1, 0.05, 0.025, 0.01, 0.04, 0.07]),
+    "a cycle made later": (
+        in_turn([3], linear, cycle), [0.025, 0.1, 0.175, 0.25, 0.858808676, 0.971942367]),
+    "a cycle, first": (
+        in_turn([2], cycle, constant), [0.25, 0.858808676, 0.025, 0.025, 0.25, 0.25]),
+    "a chain of a sequence": (
+        chained(constant, in_turn([2], linear, cosine)),
+        [0.01, 0.04, 0.1, 0.0775, 0.0325, 0.01]),
+    "a chain of cosines": (
+        chained(cosine, linear, cosine), [0.01, 0.0325, 0.016875, 0.01, 0.055, 0.415]),
+    "set in a sequence": (in_turn([4], linear, constant), [0.01, 0.04, 0.8, 1.142857, 0.01, 0.01]),
+    "set under a cosine": (cosine, [0.1, 0.0775, 0.8, 0.01, 0.0325, 0.0775]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PYTORCHS)
+def test_schedules_beside_each_other_go_as_pytorchs(name):
+    make, want = PYTORCHS[name]
+    optimizer = optimizer_with(0.1)
+    scheduler, seen = make(S, optimizer), []
+    for step in range(6):
+        if step == 2 and name.startswith("set"):
+            optimizer.param_groups[0]["lr"] = 0.8
+        seen.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    assert seen == pytest.approx(want, rel=1e-5), seen
+
+
+def test_a_chain_in_a_sequence():
+    """Before its milestone it has not begun; there it starts from the rates of the start."""
+    optimizer = optimizer_with(1.0)
+    chain = chained(constant, lambda s, o: s.ExponentialLR(o, 0.5))
+    scheduler = in_turn([2], multiplied, chain)(S, optimizer)
+    seen = [pair[0] for pair in rates(optimizer, scheduler, 6)]
+    assert seen == pytest.approx([1, 0.5, 0.1, 0.05, 0.25, 0.125])
+    first = in_turn([3], chain, multiplied)(S, optimizer_with(1.0))
+    seen = [pair[0] for pair in rates(first.optimizer, first, 5)]
+    assert seen == pytest.approx([0.1, 0.05, 0.25, 0.25, 0.125])
+    again = in_turn([3], chain, multiplied)(S, optimizer_with(1.0))
+    again.load_state_dict(first.state_dict())
+    assert again.last_epoch == 5 and [s.last_epoch for s in again._schedulers] == [2, 2]
+    assert isinstance(chain(S, optimizer), S.LRScheduler)
 
 
 def test_two_schedules_multiply():

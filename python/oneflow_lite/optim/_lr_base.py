@@ -62,16 +62,28 @@ def set_lr(group: dict[str, Any], lr: Any) -> None:
         group["lr"].fill_(lr)
 
 
-def _followed(lr: Any, old: Any, new: Any) -> Any:
-    """``new`` where ``lr`` is the schedule's ``old``; else ``lr`` times what the schedule changed.
+def start_again(optimizer: Optimizer) -> None:
+    """Gives the groups the step sizes of the start."""
+    for group in optimizer.param_groups:
+        set_lr(group, group["initial_lr"])
 
-    A tensor is not read: the host would wait for its device.
+
+def _followed(lr: Any, old: Any, new: Any, least: float) -> Any:
+    """``new`` where ``lr`` is the schedule's ``old``; else ``lr`` as the schedule changed its own.
+
+    What is above ``least`` is multiplied. Where the schedule had nothing above it, the change is
+    added. A tensor is not read: the host would wait for its device.
     """
-    if not isinstance(lr, Tensor):
-        return new if lr == old or old == 0 else lr * (new / old)
     if not isinstance(old, Tensor):
-        return new if old == 0 else _C.where(lr == old, new, lr * (new / old))
-    return _C.where((lr == old) | (old == 0), new, lr * (new / old))
+        if old == new:
+            return lr
+        if old == least:
+            return lr + (new - old)
+    moved = least + (lr - least) * ((new - least) / (old - least))
+    if not isinstance(lr, Tensor):
+        return new if lr == old else moved
+    moved = _C.where(lr == old, new, moved)
+    return _C.where(old == least, lr + (new - old), moved) if isinstance(old, Tensor) else moved
 
 
 def check_parts(name: str, schedulers: Any, optimizer: Optimizer | None) -> None:
@@ -116,6 +128,7 @@ class LRScheduler:
 
     _of_the_epoch = False  # get_lr() of a subclass depends on last_epoch and on no step size
     _of_the_groups = False  # it changes the step sizes that the groups have
+    eta_min: float = 0.0  # what no step multiplies; of a subclass, its argument
     _of_a_metric = False  # its step() is given one, and no epoch
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -169,7 +182,11 @@ class LRScheduler:
         before = self.get_lr() if self.last_epoch >= 0 else self.base_lrs
         self.last_epoch += 1
         for group, old, new in zip(groups, before, self.get_lr(), strict=True):
-            set_lr(group, _followed(group["lr"], old, new))
+            set_lr(group, _followed(group["lr"], old, new, self.eta_min))
+
+    def start_over(self) -> None:
+        """To epoch 0, as at a milestone of ``SequentialLR``."""
+        self.step(0)
 
     def _set(self, lrs: list[float]) -> None:
         for group, lr in zip(self.optimizer.param_groups, lrs, strict=True):

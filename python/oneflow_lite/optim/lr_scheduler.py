@@ -25,6 +25,7 @@ from oneflow_lite.optim._lr_base import (
     check_optimizer,
     check_parts,
     check_positive,
+    start_again,
 )
 from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
 from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
@@ -247,7 +248,9 @@ class CosineAnnealingLR(LRScheduler):
 class SequentialLR(LRScheduler):
     """One schedule after the other: each from its milestone on, where it starts from 0.
 
-    Whatever else changed the step sizes is overwritten.
+    The first one starts from the groups' ``initial_lr``, whatever making the others has changed. A
+    milestone overwrites what else changed the step sizes; between milestones each schedule steps as
+    it does alone.
 
     Parameters
     ----------
@@ -263,7 +266,7 @@ class SequentialLR(LRScheduler):
     ValueError
         Another number of milestones, or a schedule of another optimizer.
     TypeError
-        A part that is no LRScheduler, such as ChainedScheduler, or goes by a metric.
+        A part that is no LRScheduler, or goes by a metric.
     """
 
     def __init__(
@@ -279,6 +282,9 @@ class SequentialLR(LRScheduler):
                              f"{len(schedulers)} schedulers")  # fmt: skip
         check_parts("SequentialLR", schedulers, optimizer)
         self._schedulers, self.milestones = list(schedulers), list(milestones)
+        if last_epoch == -1:
+            check_capture(optimizer)
+            start_again(optimizer)
         super().__init__(optimizer, last_epoch)
 
     def step(self, epoch: int | None = None) -> None:
@@ -286,7 +292,15 @@ class SequentialLR(LRScheduler):
         check_capture(self.optimizer)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         at = bisect.bisect_right(self.milestones, self.last_epoch)
-        self._schedulers[at].step(self.last_epoch - (self.milestones[at - 1] if at else 0))
+        scheduler = self._schedulers[at]
+        since = self.last_epoch - (self.milestones[at - 1] if at else 0)
+        if epoch is not None:
+            scheduler.step(since)
+        elif since == 0 and at > 0:
+            scheduler.start_over()
+        else:
+            scheduler.last_epoch = since - 1
+            scheduler.step()
 
     def state_dict(self) -> dict[str, Any]:
         state = super().state_dict()
@@ -299,7 +313,7 @@ class SequentialLR(LRScheduler):
         super().load_state_dict(state)
 
 
-class ChainedScheduler:
+class ChainedScheduler(LRScheduler):
     """Several schedules at once: each multiplies the step sizes in its turn.
 
     Parameters
@@ -317,10 +331,26 @@ class ChainedScheduler:
         self.optimizer = optimizer or schedulers[0].optimizer
         self._schedulers = list(schedulers)
 
-    def step(self) -> None:
+    @property
+    def last_epoch(self) -> int:  # type: ignore[override]
+        """That of the first schedule; set, it is that of all."""
+        return self._schedulers[0].last_epoch
+
+    @last_epoch.setter
+    def last_epoch(self, epoch: int) -> None:
+        for scheduler in self._schedulers:
+            scheduler.last_epoch = epoch
+
+    def step(self) -> None:  # type: ignore[override]
         """On to the next epoch of each."""
         for scheduler in self._schedulers:
             scheduler.step()
+
+    def start_over(self) -> None:
+        check_capture(self.optimizer)
+        start_again(self.optimizer)
+        self.last_epoch = -1
+        self.step()
 
     def get_last_lr(self) -> list[float]:
         """The step sizes that the groups have."""
