@@ -299,6 +299,59 @@ def test_what_flow_save_wrote(tmp_path):
     assert flat.tolist() == [1.0] * 6
 
 
+X, Y = flow.ones(2), np.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("saved", "into", "text"),
+    [
+        ({"a": [X, X]}, {"a": [0, 0, 0]}, "a is a list of 3 items in into, but of kind list of 2"),
+        ({"a": [X, X]}, {"a": (0,)}, "a is a tuple of 1 items in into, but of kind list of 2"),
+        ({"a": [X, X]}, {"a": {0: 0, 1: 0}}, "a is a dict in into, but of kind list"),
+        ({"a": {"b": X}}, {"a": [0]}, "a is a list of 1 items in into, but of kind dict in"),
+        ({"a": {"b": X}}, {"a": 0}, "a is a tensor in into, but of kind dict"),
+        ({"a": X}, {"a": {"b": 0}}, "a is a dict in into, but of kind tensor"),
+        ({"a": Y}, {"a": [0, 0]}, "a is a list of 2 items in into, but of kind array"),
+        ({"a": 1.5}, {"a": 0}, "a is a tensor in into, but of kind float"),
+        ({"a": None}, {"a": {"b": {"c": 0}}}, "a is a dict in into, but of kind NoneType"),
+        ([X], 0, "the object is a tensor in into, but of kind list of 1 items"),
+        ({"a": X, "b": {"c": X}}, {"a": 0, "b": {"d": 0}}, "the checkpoint has no b.d"),
+        ({"a": X, "b": flow.ones(3)}, {"a": 0, "b": 0}, r"b has shape \[3\]"),
+        ({"a": X}, {"a": flow.zeros(2, device="meta")}, "a is a meta tensor in into"),
+    ],
+)
+@pytest.mark.parametrize("one_file", [False, True], ids=["parts", "one file"])
+def test_no_tensor_of_into_stays_as_it_was_in_silence(tmp_path, saved, into, text, one_file):
+    """Where ``into`` has 0 here, it has a tensor of two zeros; an error leaves all of them."""
+    path, zeros = tmp_path / "c", []
+
+    def filled_in(given):
+        if isinstance(given, dict):
+            return {key: filled_in(x) for key, x in given.items()}
+        if isinstance(given, list | tuple):
+            return type(given)(map(filled_in, given))
+        if isinstance(given, flow.Tensor):
+            return given
+        zeros.append(flow.zeros(2))
+        return zeros[-1]
+
+    (checkpoint.save_whole if one_file else checkpoint.save)(saved, path)
+    with pytest.raises(ValueError, match=rf"^load\(\): {text}"):
+        checkpoint.load(path, filled_in(into))
+    assert all(x.tolist() == [0, 0] for x in zeros)
+
+
+def test_what_into_may_leave_out(tmp_path):
+    path = tmp_path / "c"
+    checkpoint.save({"a": X, "b": [X, 3], "n": 4}, path)
+    for into in ({"b": []}, {"b": {"c": None}, "n": []}, {"a": None, "more": 5}, [1, 2], "x", None):
+        got = checkpoint.load(path, into)
+        assert list(got) == ["a", "b", "n"] and got["a"].tolist() == got["b"][0].tolist() == [1, 1]
+    for into in (flow.nn.Linear(1, 1), optim.SGD([flow.ones(1)], lr=1.0)):
+        with pytest.raises(TypeError, match=r"^load\(\): a is a \w+ in into; give its state_dict"):
+            checkpoint.load(path, {"a": into})
+
+
 KILLED = """
 import sys
 import oneflow_lite as flow

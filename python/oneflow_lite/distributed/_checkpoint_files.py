@@ -115,22 +115,29 @@ class Source:
             found = found.detach().requires_grad_()
         return found
 
-    def fill(self, target: Tensor, name: str, rank: int) -> None:
-        """Writes into a tensor, or into the shard that this rank has of it, and reads no more."""
+    def check(self, target: Tensor, name: str) -> None:
+        """ValueError, by the name of its place, for a tensor that cannot be filled from this."""
+        if target.is_meta:
+            raise ValueError(f"load(): {name} is a meta tensor in into, which has no data")
+        if target.is_global and partial_sum in target.sbp:
+            raise ValueError(f"load(): {name} is a partial sum, which cannot be loaded into")
+        if tuple(target.shape) != self.shape and not self._is_flat_of(target):
+            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
+                             f"{list(target.shape)} here")  # fmt: skip
+
+    def fill(self, target: Tensor, rank: int) -> None:
+        """Writes into a tensor, or into the shard that this rank has of it, and reads no more.
+
+        Precondition: ``check`` has passed.
+        """
         here = target.detach()
         box: Box | None = everywhere(target.shape)
         if target.is_global:
-            if partial_sum in target.sbp:
-                raise ValueError(f"load(): {name} is a partial sum, which cannot be loaded into")
             here, ranks = here.to_local(), ranks_of(target)
             box = box_of(target, ranks.index(rank)) if rank in ranks else None
-        alike = tuple(target.shape) == self.shape
-        if not alike and not self._is_flat_of(target):
-            raise ValueError(f"load(): {name} has shape {list(self.shape)} in the checkpoint, but "
-                             f"{list(target.shape)} here")  # fmt: skip
         if box is None:  # nothing of it lies on this rank
             return
-        if alike:
+        if tuple(target.shape) == self.shape:
             for piece in self.pieces:
                 if (common := _overlap(piece.box, box)) is not None:
                     part = _tensor(piece.read(self))[_slices(common, piece.box)]

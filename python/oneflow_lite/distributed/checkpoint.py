@@ -223,26 +223,58 @@ def save_whole(value: Any, file: _Path, group: Group | None = None) -> None:
     agreement.step(write)
 
 
-def _resolve(saved: Any, into: Any, path: str) -> Any:
+def _check_into(saved: Any, into: Any, path: str) -> None:
+    """Raises where a tensor of ``into`` is not in a tree of sources, or cannot be filled from it.
+
+    Nothing is written yet. What ``into`` has beside tensors need not be in the tree.
+    """
+    name, dot = path or "the object", path + "." if path else ""
+    if isinstance(into, Tensor):
+        if not isinstance(saved, Source):
+            raise _other_kind(name, "a tensor", saved)
+        saved.check(into, name)
+    elif isinstance(into, dict):
+        if not isinstance(saved, dict) and _has_tensors(into):
+            raise _other_kind(name, "a dict", saved)
+        for key, x in into.items():
+            if isinstance(saved, dict) and key in saved:
+                _check_into(saved[key], x, f"{dot}{key}")
+            elif _has_tensors(x):
+                raise ValueError(f"load(): the checkpoint has no {dot}{key}")
+    elif isinstance(into, list | tuple):
+        if isinstance(saved, list | tuple) and len(into) == len(saved):
+            for i, (x, y) in enumerate(zip(saved, into, strict=True)):
+                _check_into(x, y, f"{dot}{i}")
+        elif _has_tensors(into):
+            raise _other_kind(name, f"a {type(into).__name__} of {len(into)} items", saved)
+    elif hasattr(into, "state_dict"):
+        raise TypeError(f"load(): {name} is a {type(into).__name__} in into; give its state_dict()")
+
+
+def _other_kind(name: str, given: str, saved: Any) -> ValueError:
+    """The error for a place that has tensors in ``into`` and another structure in the file."""
+    kind = type(saved).__name__
+    if isinstance(saved, Source):
+        kind = "tensor" if saved.is_tensor else "array"
+    of = f" of {len(saved)} items" if isinstance(saved, list | tuple) else ""
+    return ValueError(f"load(): {name} is {given} in into, but of kind {kind}{of} in the "
+                      "checkpoint")  # fmt: skip
+
+
+def _resolve(saved: Any, into: Any) -> Any:
     """The value of a tree of sources; tensors that are given are filled, and stand in it."""
-    name = path or "the object"
     if isinstance(saved, Source):
         if isinstance(into, Tensor):
-            saved.fill(into, name, get_rank())
+            saved.fill(into, get_rank())
             return into
         return saved.whole()
-    dot = path + "." if path else ""
     if isinstance(saved, dict):
         given = into if isinstance(into, dict) else {}
-        if missing := [key for key, x in given.items() if key not in saved and _has_tensors(x)]:
-            raise ValueError(f"load(): the checkpoint has no {dot}{missing[0]}")
-        return {k: _resolve(x, given.get(k), f"{dot}{k}") for k, x in saved.items()}
+        return {k: _resolve(x, given.get(k)) for k, x in saved.items()}
     if isinstance(saved, list | tuple):
         alike = isinstance(into, list | tuple) and len(into) == len(saved)
         given = into if alike else [None] * len(saved)
-        return type(saved)(
-            _resolve(x, y, f"{dot}{i}") for i, (x, y) in enumerate(zip(saved, given, strict=True))
-        )
+        return type(saved)(_resolve(x, y) for x, y in zip(saved, given, strict=True))
     return saved
 
 
@@ -265,10 +297,11 @@ def load(path: _Path, into: Any = None) -> Any:
     path : path
         The folder, or the file.
     into : object, optional
-        A structure as the one that was saved. A tensor in it is filled in place and takes part in
-        the result: a local one as a whole, of a global one this rank's shard, of which no more is
-        read than it has in common with the parts that were saved. It may have other placements and
-        SBPs than were saved, another dtype, and be flat where the saved one is not.
+        A structure as the one that was saved. Each tensor in it is filled in place and takes part
+        in the result: a local one as a whole, of a global one this rank's shard, of which no more
+        is read than it has in common with the parts that were saved. It may have other placements
+        and SBPs than were saved, another dtype, and be flat where the saved one is not. Arrays and
+        numbers in it are not changed.
 
     Returns
     -------
@@ -278,8 +311,10 @@ def load(path: _Path, into: Any = None) -> Any:
     Raises
     ------
     ValueError
-        Damaged or foreign files; a shape that differs; a tensor of ``into`` that is missing, by
-        its place.
+        Damaged or foreign files. By its place, a tensor of ``into`` that the checkpoint does not
+        have there, or has with another shape; nothing is filled then.
+    TypeError
+        A module or an optimizer in ``into``, in the place of its ``state_dict()``.
     FileNotFoundError
         There is no such checkpoint.
     """
@@ -288,7 +323,8 @@ def load(path: _Path, into: Any = None) -> Any:
     files = Files(os.path.dirname(name) if is_file else name)
     try:
         tree = tree_of_file(name, files) if is_file else tree_of_folder(name, files)
-        return _resolve(tree, into, "")
+        _check_into(tree, into, "")
+        return _resolve(tree, into)
     except Damaged as error:
         raise ValueError(f"load(): {name} is no checkpoint, or is damaged: {error}") from error
     except RecursionError:
