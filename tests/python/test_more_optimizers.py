@@ -277,6 +277,47 @@ def test_averaged_models(device, kind):
         )
 
 
+class OfIntegers(flow.nn.Module):
+    """Parameters and buffers of which no average is exact."""
+
+    def __init__(self, value):
+        super().__init__()
+        for dtype in (flow.int64, flow.int32, flow.uint8):
+            x = flow.tensor([value * 3, value * 5 + 1], dtype=dtype)
+            setattr(self, f"p_{dtype.name}", flow.nn.Parameter(x, requires_grad=False))
+            self.register_buffer(f"b_{dtype.name}", x.clone())
+        self.register_buffer("mask", flow.tensor([value % 2 == 0, True]))
+        self.register_buffer("count", flow.tensor(2**53 - 1))
+        self.weight = flow.nn.Parameter(flow.full([2], float(value)))
+
+
+# What torch 2.15 gives after updates by models of 1, 4, 9 and 2; of uint8, where it wraps around,
+# what it gives of int64.
+AVERAGES_OF_INTEGERS = {
+    "mean": ({}, [[3, 6], [7, 13], [13, 24], [11, 20]]),
+    "mean of one": ({"avg_fn": swa.get_swa_avg_fn()}, [[3, 6], [7, 13], [13, 24], [11, 20]]),
+    "ema": ({"multi_avg_fn": swa.get_ema_multi_avg_fn(0.9)}, [[3, 6], [3, 7], [5, 10], [5, 10]]),
+    "ema of one": ({"avg_fn": swa.get_ema_avg_fn(0.9)}, [[3, 6], [3, 7], [5, 10], [5, 10]]),
+}
+
+
+@pytest.mark.parametrize("use_buffers", [False, True])
+@pytest.mark.parametrize("name", AVERAGES_OF_INTEGERS)
+def test_averages_of_integers(name, use_buffers):
+    given, expected = AVERAGES_OF_INTEGERS[name]
+    averaged = swa.AveragedModel(OfIntegers(1), use_buffers=use_buffers, **given)
+    for value, want in zip((1, 4, 9, 2), expected, strict=True):
+        model = OfIntegers(value)
+        averaged.update_parameters(model)
+        for key, x in averaged.module.state_dict().items():
+            its = model.state_dict()[key]
+            assert x.dtype is its.dtype, key
+            if key.startswith("p_") or (key.startswith("b_") and use_buffers):
+                assert x.tolist() == want, key
+            elif key != "weight":
+                assert x.tolist() == its.tolist(), key
+
+
 class Signed(optim.Optimizer):
     """Of other people: an optimizer whose lr each group must give."""
 

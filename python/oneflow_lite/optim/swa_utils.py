@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
-from oneflow_lite._oneflow_lite import _C, Tensor, device, int64
+from oneflow_lite._oneflow_lite import _C, Tensor, device, float32, float64, int64
+from oneflow_lite._oneflow_lite import bool as bool_
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.nn.module import Module
 
@@ -22,7 +23,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., None]:
         raise ValueError(f"get_ema_multi_avg_fn(): decay is {decay}, but it must be in [0, 1]")
 
     def average(averages: list[Tensor], params: list[Tensor], averaged: int) -> None:
-        _C.multi_lerp_(averages, params, 1 - decay)
+        _approach(averages, params, 1 - decay)
 
     return average
 
@@ -31,16 +32,47 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Tensor]:
     """:func:`get_ema_multi_avg_fn` for one parameter at a time."""
     if not 0 <= decay <= 1:
         raise ValueError(f"get_ema_avg_fn(): decay is {decay}, but it must be in [0, 1]")
-    return lambda average, param, averaged: decay * average + (1 - decay) * param
+
+    def average(average: Tensor, param: Tensor, averaged: int) -> Tensor:
+        if average.is_floating_point():
+            return decay * average + (1 - decay) * param
+        return _between(average, param, 1 - decay)
+
+    return average
 
 
 def get_swa_avg_fn() -> Callable[..., Tensor]:
     """The mean of all models seen, for one parameter at a time."""
-    return lambda average, param, averaged: average + (param - average) / (averaged + 1)
+
+    def average(average: Tensor, param: Tensor, averaged: int) -> Tensor:
+        if average.is_floating_point():
+            return average + (param - average) / (averaged + 1)
+        return _between(average, param, 1 / (averaged + 1))
+
+    return average
 
 
 def _mean(averages: list[Tensor], params: list[Tensor], averaged: int) -> None:
-    _C.multi_lerp_(averages, params, 1 / (averaged + 1))
+    _approach(averages, params, 1 / (averaged + 1))
+
+
+def _approach(averages: list[Tensor], params: list[Tensor], weight: float) -> None:
+    """Moves averages of one dtype towards the parameters, in place."""
+    if averages[0].is_floating_point():
+        _C.multi_lerp_(averages, params, weight)
+        return
+    for average, param in zip(averages, params, strict=True):
+        average.copy_(_between(average, param, weight))
+
+
+def _between(average: Tensor, param: Tensor, weight: float) -> Tensor:
+    """The average of integers, with its fraction.
+
+    The distance, which no integer dtype need hold, is exact. Its share is one of float32, as in
+    PyTorch, where 0.1 times 10 is 1.
+    """
+    wide = average.to(None, float64)
+    return wide + (param.to(None, float64) - wide).to(None, float32) * weight
 
 
 class AveragedModel(Module):
@@ -58,7 +90,10 @@ class AveragedModel(Module):
         ``multi_avg_fn(averages, parameters, averaged)`` changes the averages in place; all of one
         device and dtype at a time. Without either, the mean of all models.
     use_buffers : bool
-        Averages floating buffers too; else buffers are copied.
+        Averages buffers too; else they are copied.
+
+    Of parameters and buffers of integers, the averages lose their fractions at each update, as in
+    PyTorch; those of bool are copied.
 
     Examples
     --------
@@ -95,8 +130,9 @@ class AveragedModel(Module):
         pairs = list(zip(self.module.parameters(), model.parameters(), strict=True))
         buffers = list(zip(self.module.buffers(), model.buffers(), strict=True))
         if self.use_buffers:
-            pairs += [(a, b) for a, b in buffers if a.is_floating_point()]
-            buffers = [(a, b) for a, b in buffers if not a.is_floating_point()]
+            pairs, buffers = pairs + buffers, []
+        buffers += [pair for pair in pairs if pair[0].dtype is bool_]
+        pairs = [pair for pair in pairs if pair[0].dtype is not bool_]
         averaged = int(self.n_averaged.item())
         alike: dict[Any, list[tuple[Tensor, Tensor]]] = defaultdict(list)
         for average, param in pairs:
