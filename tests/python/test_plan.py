@@ -96,6 +96,22 @@ def test_one_gpu_sends_nothing():
         assert p.total == 0 and p.parameters == 2 * parameters(small.config), recipe
 
 
+@pytest.mark.parametrize("gpus", range(2, 9))
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_a_pipeline_of_few_gpus_sends_all_its_sequences(gpus, batch):
+    """8 micro-batches of fewer sequences were micro-batches of none."""
+    c = Config(64, 16, 8, 4, 32, llama=True)
+    p = cost(Job("small", c, batch), "pipeline", gpus)
+    edge = gpus * batch * c.length * c.width * 2
+    assert p.sent["send"] == (1 if gpus == 2 else 2) * edge and p.total == p.sent["send"]
+
+
+def test_every_recipe_on_few_gpus_sends_something():
+    for gpus in (2, 3, 4, 7):
+        for recipe in RECIPES:
+            assert cost(LLAMA, recipe, gpus).total > 0, (recipe, gpus)
+
+
 def test_nothing_is_left_behind():
     gc.collect()
     before = flow._oneflow_lite.meta_memory()[0]
@@ -108,6 +124,10 @@ def test_nothing_is_left_behind():
                                                       ("data", 0, "gpus is 0"),
                                                       ("data", 12, "multiple of 8")])  # fmt: skip
 def test_what_cannot_be_is_refused(recipe, gpus, part):
+    for job, text in ((GPT2._replace(batch=0), "batch is 0"),
+                      (GPT2._replace(micro_batches=0), "micro_batches is 0")):  # fmt: skip
+        with pytest.raises(ValueError, match=text):
+            cost(job, "pipeline", 8)
     with pytest.raises(ValueError, match=part):
         cost(GPT2, recipe, gpus)
 

@@ -32,7 +32,7 @@ SPLIT, WHOLE = flow.sbp.split, flow.sbp.broadcast
 
 
 class Job(NamedTuple):
-    """A model, and the sequences that each GPU has in a step, in so many micro-batches."""
+    """A model, and the sequences that each GPU has in a step, in at most so many micro-batches."""
 
     name: str
     config: Config
@@ -235,9 +235,16 @@ def _whole_model(job: Job, recipe: str, gpus: int) -> Plan:
                 gradients, state, meter.peak())  # fmt: skip
 
 
+def _micro_batches(job: Job, stages: int) -> int:
+    """How many a pipeline has: the most that divide its sequences evenly."""
+    sequences = job.batch * stages
+    return max(n for n in range(1, job.micro_batches + 1) if sequences % n == 0)
+
+
 def _stage(job: Job, gpus: int, stage: int, stages: int) -> Plan:
     """A step of one stage: as many micro-batches under way as 1F1B has there."""
-    c, micro = job.config, job.batch * stages // job.micro_batches
+    c, micro_batches = job.config, _micro_batches(job, stages)
+    micro = job.batch * stages // micro_batches
     sizes = [c.layers // stages + (i < c.layers % stages) for i in range(stages)]
     first = sum(sizes[:stage])
     meter = _Meter()
@@ -258,7 +265,7 @@ def _stage(job: Job, gpus: int, stage: int, stages: int) -> Plan:
         return x, y
 
     with flow.profiler.profile() as profile:
-        under_way = [forward() for _ in range(min(job.micro_batches, stages - stage))]
+        under_way = [forward() for _ in range(min(micro_batches, stages - stage))]
         while under_way:
             _, y = under_way.pop(0)
             y.backward(flow.ones_like(y))
@@ -266,8 +273,8 @@ def _stage(job: Job, gpus: int, stage: int, stages: int) -> Plan:
         optimizer.step()
     sent, calls = _sent(profile)
     edge = 2.0 * micro * c.length * c.width  # bytes of one micro-batch between two stages
-    sent["send"] += edge * job.micro_batches * ((not model.begins) + (not model.ends))
-    calls += job.micro_batches * ((not model.begins) + (not model.ends))
+    sent["send"] += edge * micro_batches * ((not model.begins) + (not model.ends))
+    calls += micro_batches * ((not model.begins) + (not model.ends))
     if model.begins != model.ends and not c.llama:  # one weight at both ends
         sent["all_reduce"] += 2.0 * c.vocab * c.width
         calls += 1
@@ -291,7 +298,7 @@ def cost(job: Job, recipe: str, gpus: int) -> Plan:
     Raises
     ------
     ValueError
-        No such recipe, or GPUs that are no whole number of machines.
+        No such recipe, GPUs that are no whole number of machines, or a job without sequences.
     """
     if recipe not in RECIPES:
         raise ValueError(f"plan: recipe is {recipe!r}, but must be one of {', '.join(RECIPES)}")
@@ -299,6 +306,9 @@ def cost(job: Job, recipe: str, gpus: int) -> Plan:
         raise ValueError(
             f"plan: gpus is {gpus}, but must be 1 to {MACHINE} or a multiple of {MACHINE}"
         )
+    for name in ("batch", "micro_batches"):
+        if getattr(job, name) < 1:
+            raise ValueError(f"plan: {name} is {getattr(job, name)}, but must be at least 1")
     if recipe != "pipeline":
         return _whole_model(job, recipe, gpus)
     stages = min(gpus, MACHINE, job.config.layers)
