@@ -2,14 +2,14 @@
 //
 // Comparisons. A number that the dtype does not hold is replaced by one that it holds and divides
 // its elements the same way: of int8, x < 259 is x >= -128, and x < 2.5 is x <= 2.
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "functional/binary.h"
+#include "functional/copy.h"
+#include "functional/device_traits.h"
 #include "functional/host_value.h"
 #include "functional/reduce.h"
-#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
 
@@ -125,10 +125,11 @@ StatusOr<Tensor> Ge(const Operand& a, const Operand& b) { return Compare<kGe>(a,
 
 namespace {
 
-StatusOr<bool> AllEqual(const Tensor& a, const Tensor& b) {
-  OFL_ASSIGN_OR_RETURN(Tensor same, Eq(a, b));
-  OFL_ASSIGN_OR_RETURN(same, All(same));
-  return ValueOf<bool>("equal", same);
+// t, or a copy where a row of it lies across memory: copies are turned tile by tile.
+StatusOr<Tensor> LaidInRows(const Tensor& t) {
+  constexpr int64_t kSome = 1024, kNear = 2;
+  const int64_t step = t.ndim() > 0 ? t.strides().back() : 1;
+  return step <= kNear || t.numel() < kSome ? StatusOr<Tensor>(t) : Contiguous(t.Detach());
 }
 
 }  // namespace
@@ -137,22 +138,20 @@ StatusOr<bool> Equal(const Tensor& x, const Tensor& other) {
   if (!x.defined()) return NotDefined("equal", "input");
   if (!other.defined()) return NotDefined("equal", "other");
   if (x.shape() != other.shape()) return false;
-  const Tensor a = x.Detach(), b = other.Detach();
-  // Tensors that differ mostly do so early. Where a value is read without waiting, it is worth
-  // looking at some elements before the others.
-  constexpr int64_t kFirst = 256, kMany = 16 * kFirst;
-  if (ReadsAtOnce(a) && a.ndim() > 0 && a.shape()[0] > 1 && a.numel() >= kMany) {
-    const int64_t rows = a.shape()[0], row = a.numel() / rows;
-    const int64_t first = std::min(rows - 1, std::max<int64_t>(1, kFirst / row));
-    OFL_ASSIGN_OR_RETURN(const Tensor a_first, Narrow(a, 0, 0, first));
-    OFL_ASSIGN_OR_RETURN(const Tensor b_first, Narrow(b, 0, 0, first));
-    OFL_ASSIGN_OR_RETURN(const bool same, AllEqual(a_first, b_first));
-    if (!same) return false;
-    OFL_ASSIGN_OR_RETURN(const Tensor a_rest, Narrow(a, 0, first, rows - first));
-    OFL_ASSIGN_OR_RETURN(const Tensor b_rest, Narrow(b, 0, first, rows - first));
-    return AllEqual(a_rest, b_rest);
+  static const OpExpr& op = OpBuilder("equal").Input("a").Input("b").Output("out").Get();
+  static const KernelSet kernels("equal");
+  if (x.dtype() == other.dtype() && kernels.Has(x) && kernels.Has(other)) {
+    Tensor a = x, b = other;
+    if (a.strides() != b.strides()) {
+      OFL_ASSIGN_OR_RETURN(a, LaidInRows(a));
+      OFL_ASSIGN_OR_RETURN(b, LaidInRows(b));
+    }
+    OFL_ASSIGN_OR_RETURN(const Tensor same, Call(op, {a, b}));
+    return *same.data<bool>();
   }
-  return AllEqual(a, b);
+  OFL_ASSIGN_OR_RETURN(Tensor same, Eq(x.Detach(), other.Detach()));
+  OFL_ASSIGN_OR_RETURN(same, All(same));
+  return ValueOf<bool>("equal", same);
 }
 
 OFL_REGISTER_FUNCTION("equal(Tensor input, Tensor other) -> bool", Equal, kMethod,

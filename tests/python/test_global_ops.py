@@ -29,6 +29,7 @@ LOCAL_ONLY = {
     "randperm": "no tensor goes in",
     "bin_counts": "histc, histogram and bincount call it on local tensors alone",
     "distances": "cdist and pdist call it on local tensors alone",
+    "equal": "the function of its name calls it on local tensors alone",
     "full": "no tensor goes in",
     "arange": "no tensor goes in",
 }
