@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "primitive/cpu/arg_extreme.h"
+#include "primitive/cpu/reduce_expanded.h"
 #include "primitive/cpu/reduce_moments.h"
 #include "primitive/cpu/reduce_runs.h"
 #include "primitive/cpu/reducers.h"
@@ -22,6 +23,7 @@ struct Run {
   const Reduce::Spec& spec;
   const ReduceSplit& shape;
   const std::optional<ReduceRuns>& runs;  // in place of the shape
+  int64_t times;                          // that each element counts
   double parameter;
   const void* x;
   void* y;
@@ -39,6 +41,7 @@ struct Run {
   template <class C, Fold kFold, class Out = C>
   Status Folded(Result result = Result::kItself, double root = 1) const {
     FoldReducer<C, kFold, Out> reducer{{}, result, root, {y, spec.out}};
+    if (!reducer.kIsMax && !reducer.kIsMin) reducer.times = times;
     TakeAsIs(reducer);
     return (*this)(reducer);
   }
@@ -104,7 +107,7 @@ Status Norm(const Run& run) {
   if (p == 2) return run.Folded<C, Fold::kSquares>(Result::kRoot, 2);
   if (p == kInfinity) return run.Folded<C, Fold::kAbsMax>();
   if (p == -kInfinity) return run.Folded<C, Fold::kAbsMin>();
-  return run(PowerReducer{{}, p, {run.y, run.spec.out}});
+  return run(PowerReducer{{}, p, run.times, {run.y, run.spec.out}});
 }
 
 // Of floats, in C.
@@ -187,15 +190,28 @@ class CpuReduce final : public Reduce {
     }
   }
 
-  bool TakesStrides(const ReduceShape& shape) const override {
+  bool TakesStrides(const ReduceShape& whole) const override {
+    const ReduceShape shape = WithoutExpanded(whole, spec_.op).shape;
     return StridedSplit(shape).has_value() || RunsOf(shape).has_value();
   }
-  Status Launch(Stream&, const ReduceShape& shape, double parameter, const void* x, void* y,
+  Status Launch(Stream&, const ReduceShape& whole, double parameter, const void* x, void* y,
                 void* second, void*) const override {
-    const std::optional<ReduceSplit> strided = StridedSplit(shape);
-    const ReduceSplit split = strided.value_or(ReduceSplit(SplitOf(shape)));
-    const std::optional<ReduceRuns> runs = strided ? std::nullopt : RunsOf(shape);
-    const Run run{spec_, split, runs, parameter, x, y, second};
+    const WithoutExpanded taken(whole, spec_.op);
+    const std::optional<ReduceSplit> strided = StridedSplit(taken.shape);
+    const ReduceSplit split = strided.value_or(ReduceSplit(SplitOf(taken.shape)));
+    const std::optional<ReduceRuns> runs = strided ? std::nullopt : RunsOf(taken.shape);
+    OFL_RETURN_IF_ERROR(Dispatch({spec_, split, runs, taken.times, parameter, x, y, second}));
+    if (!taken.repeats) return OkStatus();
+    RepeatAlongExpanded(whole, SizeOf(spec_.out), y);
+    if (second) RepeatAlongExpanded(whole, SizeOf(SecondType()), second);
+    return OkStatus();
+  }
+
+ private:
+  DType SecondType() const {
+    return spec_.op == ReduceKind::kProdParts ? DType::kInt64 : spec_.out;
+  }
+  Status Dispatch(const Run& run) const {
     switch (in_) {
       case DType::kFloat32:
         return OfAny<float>(run);
@@ -213,8 +229,6 @@ class CpuReduce final : public Reduce {
         return OfAny<int64_t>(run);
     }
   }
-
- private:
   std::optional<ReduceRuns> RunsOf(const ReduceShape& shape) const {
     switch (spec_.op) {
       case ReduceKind::kVar:

@@ -39,16 +39,19 @@ struct AxisParts {
 template <class C>
 inline constexpr DType kDTypeOfChunks = std::is_same_v<C, uint8_t> ? DType::kBool : DTypeOf<C>();
 
-// The dims of more than one element, those that lie farthest apart first; how many, or -1 where a
-// dim is empty.
+// The dims of more than one element, those that lie farthest apart first, and of two alike (as of
+// windows, which overlap) the one that is reduced; how many, or -1 where a dim is empty.
 inline int OrderInMemory(const ReduceShape& shape, int* order) {
   int n = 0;
   for (int d = 0; d < shape.ndim; ++d) {
     if (shape.sizes[d] == 0) return -1;
     if (shape.sizes[d] == 1) continue;
     int at = n++;
-    for (; at > 0 && shape.strides[order[at - 1]] < shape.strides[d]; --at)
-      order[at] = order[at - 1];
+    const auto lies_inside = [&](int k) {
+      if (shape.strides[k] != shape.strides[d]) return shape.strides[k] < shape.strides[d];
+      return shape.reduced[d] && !shape.reduced[k];
+    };
+    for (; at > 0 && lies_inside(order[at - 1]); --at) order[at] = order[at - 1];
     order[at] = d;
   }
   return n;

@@ -50,6 +50,7 @@ struct FoldReducer : ReducerOf<C> {
   Result result;
   double root;  // of kRoot
   ReduceOutput<Out> y;
+  int64_t times = 1;  // that each element counts, of sums
   ReduceLoops<C> loops = FindReduceLoops<C>(kFold), joins = FindReduceLoops<C>(JoinOf(kFold));
   DType takes = kDTypeOfChunks<C>;
 
@@ -110,10 +111,15 @@ struct FoldReducer : ReducerOf<C> {
   Total Lane(const Lanes& lanes, int64_t i) const { return static_cast<Total>(lanes.of[i]); }
 
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
-    y.Write(n, index, [&](int64_t i) { return Of(totals[i], axis); });
+    if (times == 1) return y.Write(n, index, [&](int64_t i) { return Of(totals[i], axis); });
+    y.Write(n, index, [&](int64_t i) { return Of(Repeated(totals[i]), axis); });
   }
   // A quotient of floats is rounded as one of doubles would be.
   void FinishLanes(const Lanes& lanes, int64_t n, int64_t axis, int64_t index) const {
+    if (times != 1) {
+      const auto total = [&](int64_t i) { return Repeated(static_cast<Total>(lanes.of[i])); };
+      return y.Write(n, index, [&](int64_t i) { return Of(total(i), axis); });
+    }
     if constexpr (std::is_same_v<C, Out>) {
       if (result == Result::kItself) return y.Copy(n, index, lanes.of);
       if (std::is_floating_point_v<C> && result == Result::kMean) {
@@ -122,6 +128,14 @@ struct FoldReducer : ReducerOf<C> {
       }
     }
     y.Write(n, index, [&](int64_t i) { return Of(static_cast<Total>(lanes.of[i]), axis); });
+  }
+  // What a sum comes to whose elements each count so many times; integers wrap around.
+  Total Repeated(Total total) const {
+    if constexpr (std::is_integral_v<Total>) {
+      return static_cast<Total>(static_cast<uint64_t>(total) * static_cast<uint64_t>(times));
+    } else {
+      return total * static_cast<double>(times);
+    }
   }
   auto Of(Total total, int64_t axis) const {
     if constexpr (std::is_integral_v<Total>) {
@@ -143,6 +157,7 @@ struct PowerReducer : ReducerOf<double> {
     double of[kChunk];
   };
   double p;
+  int64_t times;  // that each element counts
   ReduceOutput<double> y;
   PowerLoop powers = FindPowerLoop();
   ReduceLoops<double> sums = FindReduceLoops<double>(Fold::kSum);
@@ -163,7 +178,9 @@ struct PowerReducer : ReducerOf<double> {
   Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
     // The root of nothing is 0, whatever p is.
-    y.Write(n, index, [&](int64_t i) { return axis == 0 ? 0.0 : std::pow(totals[i], 1 / p); });
+    y.Write(n, index, [&](int64_t i) {
+      return axis == 0 ? 0.0 : std::pow(totals[i] * static_cast<double>(times), 1 / p);
+    });
   }
 };
 
