@@ -115,12 +115,6 @@ StatusOr<Tensor> NanToNumInto(const Tensor& self, double nan, std::optional<doub
                               std::optional<double> neginf) {
   return Into<"nan_to_num">(self, nan, posinf, neginf);
 }
-StatusOr<Tensor> TrilInto(const Tensor& self, int64_t diagonal) {
-  return Into<"tril">(self, diagonal);
-}
-StatusOr<Tensor> TriuInto(const Tensor& self, int64_t diagonal) {
-  return Into<"triu">(self, diagonal);
-}
 StatusOr<Tensor> CumSumInto(const Tensor& self, int64_t dim, std::optional<DType> dtype) {
   return Into<"cumsum">(self, dim, dtype);
 }
@@ -161,8 +155,6 @@ OFL_METHOD_INTO(RoundInto, "round", "*, int decimals=0");
 OFL_METHOD_INTO(LogitInto, "logit", "float? eps=None");
 OFL_METHOD_INTO(NanToNumInto, "nan_to_num",
                 "float nan=0.0, float? posinf=None, float? neginf=None");
-OFL_METHOD_INTO(TrilInto, "tril", "int diagonal=0");
-OFL_METHOD_INTO(TriuInto, "triu", "int diagonal=0");
 OFL_METHOD_INTO(CumSumInto, "cumsum", "int dim, *, dtype? dtype=None");
 OFL_METHOD_INTO(CumProdInto, "cumprod", "int dim, *, dtype? dtype=None");
 OFL_METHOD_INTO(MaskedScatterInto, "masked_scatter", "Tensor mask, Tensor source");

@@ -5,7 +5,7 @@
 // another shape that does not broadcast to it, DTypeError where self cannot hold its dtype (float
 // in an integer tensor), RuntimeError where self is a leaf that requires a gradient. Other
 // arguments and errors are those of the functor without "Into". More of them are in binary.h,
-// binary_math.h, ternary.h, activation.h, index.h, index_rows.h, random.h and view.h.
+// binary_math.h, ternary.h, activation.h, triangle.h, index.h, index_rows.h, random.h and view.h.
 //
 //   OFL_RETURN_IF_ERROR(functional::ExpInto(x).status());
 #pragma once
@@ -65,9 +65,7 @@ OFL_API StatusOr<Tensor> NanToNumInto(const Tensor& self, double nan = 0,
                                       std::optional<double> posinf = {},
                                       std::optional<double> neginf = {});
 
-// triangle.h and scan.h
-OFL_API StatusOr<Tensor> TrilInto(const Tensor& self, int64_t diagonal = 0);
-OFL_API StatusOr<Tensor> TriuInto(const Tensor& self, int64_t diagonal = 0);
+// scan.h
 OFL_API StatusOr<Tensor> CumSumInto(const Tensor& self, int64_t dim,
                                     std::optional<DType> dtype = {});
 OFL_API StatusOr<Tensor> CumProdInto(const Tensor& self, int64_t dim,

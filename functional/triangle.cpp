@@ -25,14 +25,25 @@ Status CheckSize(const char* name, const char* argument, int64_t size) {
                ", but it must not be negative");
 }
 
-StatusOr<Tensor> Triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
-  static const OpExpr& op =
-      OpBuilder("triangle").Input("in").Output("out").Attr("diagonal").Attr("lower").Get();
-  if (!x.defined()) return NotDefined(name, "input");
-  if (x.ndim() < 2) return ShapeMismatch(name, "input", x.shape(), "at least 2 dims");
+// `input`: what errors call x.
+StatusOr<Tensor> CallTriangle(const OpExpr& op, const char* name, const char* input,
+                              const Tensor& x, int64_t diagonal, bool lower) {
+  if (!x.defined()) return NotDefined(name, input);
+  if (x.ndim() < 2) return ShapeMismatch(name, input, x.shape(), "at least 2 dims");
   const int64_t rows = x.shape()[x.ndim() - 2], cols = x.shape()[x.ndim() - 1];
   // Beyond the matrix all diagonals are alike, and the sum with a row is none that overflows.
   return Call(op, {x}, {std::clamp(diagonal, -rows - 1, cols + 1), lower});
+}
+StatusOr<Tensor> Triangle(const char* name, const Tensor& x, int64_t diagonal, bool lower) {
+  static const OpExpr& op =
+      OpBuilder("triangle").Input("in").Output("out").Attr("diagonal").Attr("lower").Get();
+  return CallTriangle(op, name, "input", x, diagonal, lower);
+}
+StatusOr<Tensor> TriangleInto(const char* name, const Tensor& self, int64_t diagonal, bool lower) {
+  static const OpExpr& op =
+      OpBuilder("triangle_").Input("self").Output("out").Attr("diagonal").Attr("lower").Get();
+  StatusOr<Tensor> y = CallTriangle(op, name, "self", self, diagonal, lower);
+  return y.ok() ? std::move(y) : StatusOr<Tensor>(Renamed(name, y.status()));
 }
 
 // How many places of [rows, cols] are on and below a diagonal, whose offset is in [-rows, cols].
@@ -143,6 +154,12 @@ StatusOr<Tensor> Tril(const Tensor& x, int64_t diagonal) {
 StatusOr<Tensor> Triu(const Tensor& x, int64_t diagonal) {
   return Triangle("triu", x, diagonal, /*lower=*/false);
 }
+StatusOr<Tensor> TrilInto(const Tensor& self, int64_t diagonal) {
+  return TriangleInto("tril_", self, diagonal, /*lower=*/true);
+}
+StatusOr<Tensor> TriuInto(const Tensor& self, int64_t diagonal) {
+  return TriangleInto("triu_", self, diagonal, /*lower=*/false);
+}
 StatusOr<Tensor> TrilIndices(int64_t rows, int64_t cols, int64_t offset, std::optional<DType> dtype,
                              std::optional<Device> device) {
   return TriangleIndices("tril_indices", rows, cols, offset, /*lower=*/true, dtype, device);
@@ -232,6 +249,10 @@ OFL_REGISTER_FUNCTION("tril(Tensor input, int diagonal=0) -> Tensor", Tril, kMet
                       "What lies on the diagonal and below, else 0, of the last two dims.");
 OFL_REGISTER_FUNCTION("triu(Tensor input, int diagonal=0) -> Tensor", Triu, kMethod,
                       "What lies on the diagonal and above, else 0, of the last two dims.");
+OFL_REGISTER_FUNCTION("tril_(Tensor(a!) self, int diagonal=0) -> Tensor", TrilInto, kMethodOnly,
+                      "Overwrites the tensor with the result of tril.");
+OFL_REGISTER_FUNCTION("triu_(Tensor(a!) self, int diagonal=0) -> Tensor", TriuInto, kMethodOnly,
+                      "Overwrites the tensor with the result of triu.");
 #define OFL_OPTIONS "dtype? dtype=None, Device? device=None"
 OFL_REGISTER_FUNCTION("tril_indices(int row, int col, int offset=0, *, " OFL_OPTIONS ") -> Tensor",
                       TrilIndices, kFunction,

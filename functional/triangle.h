@@ -16,6 +16,9 @@ namespace oneflow_lite::functional {
 // many columns to the right, or if negative rows further down. ShapeError for less than 2 dims.
 OFL_API StatusOr<Tensor> Tril(const Tensor& x, int64_t diagonal = 0);
 OFL_API StatusOr<Tensor> Triu(const Tensor& x, int64_t diagonal = 0);
+// The same in place.
+OFL_API StatusOr<Tensor> TrilInto(const Tensor& self, int64_t diagonal = 0);
+OFL_API StatusOr<Tensor> TriuInto(const Tensor& self, int64_t diagonal = 0);
 // The places that they keep of [rows, cols]: [2, count], row by row.
 OFL_API StatusOr<Tensor> TrilIndices(int64_t rows, int64_t cols, int64_t offset = 0,
                                      std::optional<DType> dtype = {},

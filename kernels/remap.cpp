@@ -132,6 +132,7 @@ OFL_REGISTER_KERNEL({.op = "pad_backward",
                      .dtypes = kFloatingSet,
                      .bind = BindByInput<PadBackwardKernel>});
 OFL_REGISTER_KERNEL({.op = "triangle", .bind = BindByInput<TriangleKernel>});
+OFL_REGISTER_KERNEL({.op = "triangle_", .bind = BindByInput<TriangleKernel>});
 
 }  // namespace
 }  // namespace oneflow_lite

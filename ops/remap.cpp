@@ -181,8 +181,11 @@ void DefinePadBackward(OpDef& op) {
   };
 }
 
+template <bool kInPlace>
 void DefineTriangle(OpDef& op) {
-  op.Input("in").Output("out").Attr("diagonal", AttrType::kInt, int64_t{0});
+  op.Input(kInPlace ? "self" : "in",
+           kInPlace ? InputDef::Kind::kMutated : InputDef::Kind::kRequired);
+  op.Output("out").Attr("diagonal", AttrType::kInt, int64_t{0});
   op.Attr("lower", AttrType::kBool, true);
   op.doc = "Of the last two dims, what lies on a diagonal and below, or above, else 0.";
   op.infer = [](InferContext& c) -> Status {
@@ -207,7 +210,8 @@ OFL_REGISTER_OP("flip", DefineFlip);
 OFL_REGISTER_OP("roll", DefineRoll);
 OFL_REGISTER_OP("pad", DefinePad);
 OFL_REGISTER_OP("pad_backward", DefinePadBackward);
-OFL_REGISTER_OP("triangle", DefineTriangle);
+OFL_REGISTER_OP("triangle", DefineTriangle<false>);
+OFL_REGISTER_OP("triangle_", DefineTriangle<true>);
 
 }  // namespace
 }  // namespace oneflow_lite

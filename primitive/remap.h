@@ -35,7 +35,7 @@ class Triangle {
   };
   virtual ~Triangle() = default;
   // Matrices [rows, cols] one after the other: y[r][c] = x[r][c] where c - r <= diagonal (lower),
-  // or >= diagonal, else 0.
+  // or >= diagonal, else 0. y may be x.
   virtual Status Launch(Stream& stream, int64_t matrices, int64_t rows, int64_t cols,
                         int64_t diagonal, bool lower, const void* x, void* y) const = 0;
 };

@@ -220,22 +220,25 @@ class CpuTriangle final : public Triangle {
   Status Launch(Stream&, int64_t matrices, int64_t rows, int64_t cols, int64_t diagonal, bool lower,
                 const void* x, void* y) const override {
     const int64_t bytes = cols * item_;
+    const auto copy = [in_place = x == y](char* to, const char* from, int64_t n) {
+      if (!in_place) CopyBytes(n, from, to);
+    };
     ParallelFor(matrices * rows, std::max<int64_t>(1, kGrain / cols),
                 [&](int64_t begin, int64_t end) {
+                  int64_t in_matrix = begin % rows;
                   for (int64_t row = begin; row < end; ++row) {
                     const char* from = static_cast<const char*>(x) + row * bytes;
                     char* to = static_cast<char*>(y) + row * bytes;
-                    const int64_t edge = row % rows + diagonal + lower;
+                    const int64_t edge = in_matrix + diagonal + lower;
                     const int64_t cut = std::clamp<int64_t>(edge, 0, cols) * item_;
-                    const auto first = static_cast<size_t>(cut);
-                    const auto second = static_cast<size_t>(bytes - cut);
                     if (lower) {
-                      std::memcpy(to, from, first);
-                      std::memset(to + cut, 0, second);
+                      copy(to, from, cut);
+                      std::memset(to + cut, 0, static_cast<size_t>(bytes - cut));
                     } else {
-                      std::memset(to, 0, first);
-                      std::memcpy(to + cut, from + cut, second);
+                      std::memset(to, 0, static_cast<size_t>(cut));
+                      copy(to + cut, from + cut, bytes - cut);
                     }
+                    if (++in_matrix == rows) in_matrix = 0;
                   }
                 });
     return OkStatus();

@@ -77,6 +77,8 @@ SAMPLES = {
         ([tensor([[0], [-2]], "int64"), tensor([1, -1, 3], "int64")], [3, 4], [0, 1]),
         ([tensor([2, -3, 1], "int64")] * 5, [3, 4, 3, 5, 3], [0, 1, 2, 3, 4]),
     ],
+    "equal": [(X, X), (X, DISTINCT)],
+    "triangle_": [(X.reshape(3, 2, 2), 0, True), (X.reshape(3, 2, 2), 1, False)],
     "distances": [
         (X.reshape(1, *X.shape), X[1:].reshape(1, -1, X.shape[1]), p, False)
         for p in (0.0, 1.0, 2.0, float("inf"))
