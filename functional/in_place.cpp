@@ -7,15 +7,38 @@
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
+#include "oneflow_lite/framework/op_registry.h"
+#include "oneflow_lite/framework/output_layout.h"
 
 namespace oneflow_lite::functional {
 namespace {
 
-StatusOr<Tensor> Overwrite(const char* name, const FunctionSchema& function, const Tensor& self,
-                           ValueList arguments) {
+// The op of a function's name, if it is all that the function calls of floats, and of some of the
+// others.
+const OpExpr* OnlyOp(const std::string& name) {
+  if (!internal::KeepsLayout(name)) return nullptr;
+  const StatusOr<const OpExpr*> op = FindOp(name);
+  if (!op.ok() || (*op)->def().inputs.size() != 1 || !(*op)->def().attrs.empty()) return nullptr;
+  return *op;
+}
+bool IsOnlyOp(const OpExpr& op, DType dtype) {
+  const std::string& name = op.def().name;
+  return IsFloating(dtype) || name == "neg" || name == "abs" || name == "bitwise_not" ||
+         name == "logical_not";
+}
+
+// `op`: what alone the function may come to, or null.
+StatusOr<Tensor> Overwrite(const char* name, const FunctionSchema& function, const OpExpr* op,
+                           const Tensor& self, ValueList arguments) {
   if (!self.defined()) return NotDefined(name, "self");
   // Backward may need what is overwritten.
   const bool recorded = GradEnabled() && autograd::RequiresGrad(self);
+  if (op && !recorded && !GlobalOf(self) && IsOnlyOp(*op, self.dtype())) {
+    StatusOr<Tensor> y = CallOver(*op, self);
+    if (!y.ok()) return Renamed(name, y.status());
+    return y->IsSame(self) ? self : CopyInto(self, *y);
+  }
   OFL_ASSIGN_OR_RETURN(const Tensor given, recorded ? Clone(self) : StatusOr<Tensor>(self));
   arguments[0] = given;
   Value result;
@@ -45,11 +68,20 @@ Value Boxed(const T& v) {
 
 // "exp_" of "exp": the method's name is the function's and an underscore.
 template <OpName kName, class... More>
-StatusOr<Tensor> Into(const Tensor& self, const More&... more) {
+StatusOr<Tensor> IntoBy(const OpExpr* op, const Tensor& self, const More&... more) {
   static const StatusOr<const FunctionSchema*> function = FindFunction(kName.text);
   static const std::string name = std::string(kName.text) + "_";
   OFL_RETURN_IF_ERROR(function.status());
-  return Overwrite(name.c_str(), **function, self, {Value(), Boxed(more)...});
+  return Overwrite(name.c_str(), **function, op, self, {Value(), Boxed(more)...});
+}
+template <OpName kName, class... More>
+StatusOr<Tensor> Into(const Tensor& self, const More&... more) {
+  return IntoBy<kName>(nullptr, self, more...);
+}
+template <OpName kName, class... More>
+StatusOr<Tensor> IntoByOp(const Tensor& self, const More&... more) {
+  static const OpExpr* const op = OnlyOp(kName.text);
+  return IntoBy<kName>(op, self, more...);
 }
 
 }  // namespace
@@ -57,7 +89,7 @@ StatusOr<Tensor> Into(const Tensor& self, const More&... more) {
 // ExpInto(self), and its method "exp_"; with more arguments, the text of them, their types and
 // names in the order of the call.
 #define OFL_INTO(Function, name)                                                    \
-  StatusOr<Tensor> Function(const Tensor& self) { return Into<name>(self); }        \
+  StatusOr<Tensor> Function(const Tensor& self) { return IntoByOp<name>(self); }    \
   OFL_REGISTER_FUNCTION(name "_(Tensor(a!) self) -> Tensor", Function, kMethodOnly, \
                         "Overwrites the tensor with the result of " name ".")
 
@@ -106,7 +138,7 @@ OFL_INTO(TruncInto, "trunc");
 #undef OFL_INTO
 
 StatusOr<Tensor> RoundInto(const Tensor& self, int64_t decimals) {
-  return Into<"round">(self, decimals);
+  return decimals == 0 ? IntoByOp<"round">(self, decimals) : Into<"round">(self, decimals);
 }
 StatusOr<Tensor> LogitInto(const Tensor& self, std::optional<double> eps) {
   return Into<"logit">(self, eps);

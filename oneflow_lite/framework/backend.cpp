@@ -103,6 +103,10 @@ Status AllocateOutputs(OpCall& call, Device device) {
     }
     call.outputs->push_back(call.inputs[0]);
     i = 1;
+  } else if (call.overwrites && outputs[0].shape == call.inputs[0].shape() &&
+             outputs[0].dtype == call.inputs[0].dtype()) {
+    call.outputs->push_back(call.inputs[0]);
+    i = 1;
   }
   const Device where = def.makes_outputs ? Device{DeviceType::kMeta, 0} : device;
   for (; i < outputs.size(); ++i) {
@@ -184,6 +188,11 @@ Status LaunchMaking(OpCall& call, const BoundKernel& kernel, absl::Span<const Te
   return OkStatus();
 }
 
+// Whether the first output is the first input, changed in place.
+bool WritesInput(const OpCall& call) {
+  return call.op.def().mutates() || (call.overwrites && (*call.outputs)[0].IsSame(call.inputs[0]));
+}
+
 // Launches with inputs made contiguous where the kernel wants that; a mutated tensor of other
 // strides is computed aside and copied back.
 Status LaunchKernel(OpCall& call, Device device) {
@@ -191,7 +200,7 @@ Status LaunchKernel(OpCall& call, Device device) {
   OFL_ASSIGN_OR_RETURN(Stream * stream, CurrentStream(device));
   OFL_ASSIGN_OR_RETURN(const OpExpr::CachedKernel* kernel,
                        call.op.Kernel(device.type, call.inputs, *call.outputs));
-  if (def.mutates()) OFL_RETURN_IF_ERROR(CheckWritable(def, call.inputs[0]));
+  if (WritesInput(call)) OFL_RETURN_IF_ERROR(CheckWritable(def, call.inputs[0]));
   uint64_t copies = 0;  // bit i: input i is to be copied
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const Tensor& t = call.inputs[i];
@@ -265,7 +274,7 @@ Status internal::DispatchBackend(OpCall& call) {
   bool empty = !def.makes_outputs;
   for (const Tensor& t : *call.outputs) empty = empty && t.numel() == 0;
   if (device.type != DeviceType::kMeta && !empty) OFL_RETURN_IF_ERROR(LaunchKernel(call, device));
-  if (def.mutates()) call.inputs[0].storage()->BumpVersion();
+  if (WritesInput(call)) call.inputs[0].storage()->BumpVersion();
   return OkStatus();
 }
 

@@ -105,4 +105,11 @@ StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs, const A
   return std::move(outputs[0]);
 }
 
+StatusOr<Tensor> CallOver(const OpExpr& op, const Tensor& x, const Attrs& attrs) {
+  TensorList outputs;
+  OpCall call{op, absl::MakeConstSpan(&x, 1), attrs, &outputs, /*overwrites=*/true};
+  OFL_RETURN_IF_ERROR(Dispatch(call));
+  return std::move(outputs[0]);
+}
+
 }  // namespace oneflow_lite

@@ -22,6 +22,9 @@ struct OpCall {
   absl::Span<const Tensor> inputs;
   const Attrs& attrs;
   TensorList* outputs;
+  // Of a call that autograd does not record: output 0 takes the place of input 0, where it has the
+  // shape and dtype of that (CallOver).
+  bool overwrites = false;
 };
 
 enum class DispatchStage : uint8_t { kObserver, kAutocast };

@@ -68,6 +68,10 @@ OFL_API StatusOr<TensorList> JoinLists(const OpDef& op, absl::Span<const Tensor>
 // inputs, or to the one the op's Device attribute names. One output:
 OFL_API StatusOr<Tensor> Call(const OpExpr& op, absl::Span<const Tensor> inputs,
                               const Attrs& attrs = {});
+// Of an elementwise op of one input, whose kernels may write over it: the result is x itself,
+// overwritten, where it has x's shape and dtype, else a tensor of its own. For an x that autograd
+// does not record.
+OFL_API StatusOr<Tensor> CallOver(const OpExpr& op, const Tensor& x, const Attrs& attrs = {});
 // All outputs:
 OFL_API StatusOr<TensorList> CallAll(const OpExpr& op, absl::Span<const Tensor> inputs,
                                      const Attrs& attrs = {});
