@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cpu/key_loops.h"
 
+#include <bit>
+
 #include "primitive/cpu/simd_targets.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -81,10 +83,29 @@ struct Below {
   }
 };
 
+template <class Key>
+int Differing(const Key* keys, int64_t n) {
+  const hn::ScalableTag<Key> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto first = hn::Set(d, keys[0]);
+  auto all = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) all = hn::Or(all, hn::Xor(hn::LoadU(d, keys + i), first));
+  HWY_ALIGN Key of_lanes[hn::MaxLanes(d)];
+  hn::Store(all, d, of_lanes);
+  Key differ = 0;
+  for (int64_t k = 0; k < lanes; ++k) differ |= of_lanes[k];
+  for (; i < n; ++i) differ |= keys[i] ^ keys[0];
+  return static_cast<int>(std::bit_width(differ));
+}
+
 // The largest bound that no more than `rank` keys are below, two bits at a time.
 template <class Key>
-cpu::Selected<Key> Ranked(const Key* keys, int64_t n, int64_t rank, int bits) {
-  Key key = 0;
+cpu::Selected<Key> Ranked(const Key* keys, int64_t n, int64_t rank) {
+  const int bits = (Differing(keys, n) + 1) / 2 * 2;
+  if (bits == 0) return {keys[0], rank};
+  const Key differing = ~Key{0} >> (8 * static_cast<int>(sizeof(Key)) - bits);
+  Key key = keys[0] & ~differing;
   int64_t before = 0;
   for (int low = bits - 2; low >= 0; low -= 2) {
     const Key step = Key{1} << low;
@@ -124,12 +145,14 @@ void EncodeShort(const KeyCode& code, int64_t n, const void* x, uint32_t* keys) 
 void EncodeLong(const KeyCode& code, int64_t n, const void* x, uint64_t* keys) {
   EncodeAny<uint64_t>(code, n, x, keys);
 }
-cpu::Selected<uint32_t> RankedShort(const uint32_t* keys, int64_t n, int64_t rank, int bits) {
-  return Ranked(keys, n, rank, bits);
+cpu::Selected<uint32_t> RankedShort(const uint32_t* keys, int64_t n, int64_t rank) {
+  return Ranked(keys, n, rank);
 }
-cpu::Selected<uint64_t> RankedLong(const uint64_t* keys, int64_t n, int64_t rank, int bits) {
-  return Ranked(keys, n, rank, bits);
+cpu::Selected<uint64_t> RankedLong(const uint64_t* keys, int64_t n, int64_t rank) {
+  return Ranked(keys, n, rank);
 }
+int DifferingShort(const uint32_t* keys, int64_t n) { return Differing(keys, n); }
+int DifferingLong(const uint64_t* keys, int64_t n) { return Differing(keys, n); }
 int64_t NextShort(const uint32_t* keys, int64_t begin, int64_t n, uint32_t least, uint32_t most) {
   return Next(keys, begin, n, least, most);
 }
@@ -148,6 +171,8 @@ HWY_EXPORT(EncodeShort);
 HWY_EXPORT(EncodeLong);
 HWY_EXPORT(RankedShort);
 HWY_EXPORT(RankedLong);
+HWY_EXPORT(DifferingShort);
+HWY_EXPORT(DifferingLong);
 HWY_EXPORT(NextShort);
 HWY_EXPORT(NextLong);
 
@@ -159,11 +184,17 @@ void EncodeKeys(const KeyCode& code, int64_t n, const void* x, uint32_t* keys) {
 void EncodeKeys(const KeyCode& code, int64_t n, const void* x, uint64_t* keys) {
   HWY_DYNAMIC_DISPATCH(EncodeLong)(code, n, x, keys);
 }
-Selected<uint32_t> RankedKey(const uint32_t* keys, int64_t n, int64_t rank, int bits) {
-  return HWY_DYNAMIC_DISPATCH(RankedShort)(keys, n, rank, bits);
+Selected<uint32_t> RankedKey(const uint32_t* keys, int64_t n, int64_t rank) {
+  return HWY_DYNAMIC_DISPATCH(RankedShort)(keys, n, rank);
 }
-Selected<uint64_t> RankedKey(const uint64_t* keys, int64_t n, int64_t rank, int bits) {
-  return HWY_DYNAMIC_DISPATCH(RankedLong)(keys, n, rank, bits);
+Selected<uint64_t> RankedKey(const uint64_t* keys, int64_t n, int64_t rank) {
+  return HWY_DYNAMIC_DISPATCH(RankedLong)(keys, n, rank);
+}
+int DifferingBits(const uint32_t* keys, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(DifferingShort)(keys, n);
+}
+int DifferingBits(const uint64_t* keys, int64_t n) {
+  return HWY_DYNAMIC_DISPATCH(DifferingLong)(keys, n);
 }
 int64_t NextKey(const uint32_t* keys, int64_t begin, int64_t n, uint32_t least, uint32_t most) {
   return HWY_DYNAMIC_DISPATCH(NextShort)(keys, begin, n, least, most);

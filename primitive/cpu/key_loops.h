@@ -21,10 +21,13 @@ struct Selected {
   Key key;
   int64_t equal;
 };
-// Of n keys of `bits` bits; 0 <= rank < n. Takes n bits / 2 comparisons: for few keys, of which
-// what sorts or partitions them guesses a branch for each.
-Selected<uint32_t> RankedKey(const uint32_t* keys, int64_t n, int64_t rank, int bits);
-Selected<uint64_t> RankedKey(const uint64_t* keys, int64_t n, int64_t rank, int bits);
+// 0 <= rank < n. Takes n comparisons for every two of the bits in which the keys differ: for few
+// keys, of which what sorts or partitions them guesses a branch for each.
+Selected<uint32_t> RankedKey(const uint32_t* keys, int64_t n, int64_t rank);
+Selected<uint64_t> RankedKey(const uint64_t* keys, int64_t n, int64_t rank);
+// How many bits hold all in which n > 0 keys differ: 0 where they are the same.
+int DifferingBits(const uint32_t* keys, int64_t n);
+int DifferingBits(const uint64_t* keys, int64_t n);
 
 // The first i in [begin, n) with least <= keys[i] <= most; n if there is none.
 int64_t NextKey(const uint32_t* keys, int64_t begin, int64_t n, uint32_t least, uint32_t most);

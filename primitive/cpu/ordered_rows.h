@@ -108,9 +108,9 @@ inline constexpr int64_t kFewKeys = 512;
 
 // The key of the rank, 0 <= rank < n; `scratch` has room for n keys, and may not be `keys`.
 template <class Key>
-Selected<Key> SelectKey(const Key* keys, int64_t n, int64_t rank, int bits, Key* scratch) {
+Selected<Key> SelectKey(const Key* keys, int64_t n, int64_t rank, Key* scratch) {
   const Key* in = keys;
-  for (int low = bits; n > kFewKeys && low > 0;) {
+  for (int low = n > kFewKeys ? DifferingBits(keys, n) : 0; n > kFewKeys && low > 0;) {
     const int width = std::min(low, 11);
     low -= width;
     const auto digit = [&](Key key) { return static_cast<int>(key >> low) & ((1 << width) - 1); };
@@ -130,7 +130,7 @@ Selected<Key> SelectKey(const Key* keys, int64_t n, int64_t rank, int bits, Key*
     n = kept;
   }
   if (n > kFewKeys) return {in[0], rank};  // all digits are the same
-  return RankedKey(in, n, rank, bits);
+  return RankedKey(in, n, rank);
 }
 
 // So few are kept in order while the row is gone through, of which most elements are passed over by

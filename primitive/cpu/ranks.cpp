@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/ranks.h"
 
+#include <vector>
+
 #include "primitive/cpu/ordered_rows.h"
 
 namespace oneflow_lite {
@@ -10,6 +12,27 @@ using cpu::RowRanges;
 
 // From this many ranks of a row on, one sort finds them sooner than a selection of each.
 constexpr int64_t kManyRanks = 12;
+// A selection of a row takes some 200 ns, however short it is.
+constexpr int64_t kShortRow = 24;
+bool IsSorted(int64_t cols, int64_t ranks) { return ranks >= kManyRanks || cols <= kShortRow; }
+
+// The ranks that are wanted of each row; those of rows without a NaN are found once.
+class RanksOfRows {
+ public:
+  RanksOfRows(const Ranks& ranks, int64_t cols) : ranks_(ranks), cols_(cols) {
+    for (int64_t i = 0; i < count(); ++i) whole_.push_back(ranks.At(i, cols, cols));
+  }
+  int64_t count() const { return ranks_.per_row(); }
+  // The i-th one of a row with so many numbers.
+  int64_t At(int64_t i, int64_t numbers) const {
+    return numbers == cols_ ? whole_[static_cast<size_t>(i)] : ranks_.At(i, cols_, numbers);
+  }
+
+ private:
+  const Ranks& ranks_;
+  int64_t cols_;
+  std::vector<int64_t> whole_;
+};
 
 class CpuRankSelect final : public RankSelect {
  public:
@@ -19,17 +42,19 @@ class CpuRankSelect final : public RankSelect {
                                   const Ranks& ranks) const override {
     return RowRanges{rows, cols}.count() * Bytes(cols, ranks);
   }
-  Status Launch(Stream&, int64_t rows, int64_t cols, const Ranks& ranks, const void* x_data,
+  Status Launch(Stream&, int64_t rows, int64_t cols, const Ranks& given, const void* x_data,
                 void* values_data, int64_t* places, int64_t* numbers,
                 void* workspace) const override {
+    const RanksOfRows ranks(given, cols);
     VisitAll(dtype_, [&]<class T>(Tag<T>) {
       const auto row_of = [&](int64_t row, char* memory) {
         const T* x = static_cast<const T*>(x_data) + row * cols;
-        const int64_t wanted = ranks.per_row(), first = row * wanted, some = Numbers(x, cols);
+        const int64_t wanted = ranks.count(), first = row * wanted, some = Numbers(x, cols);
+        const bool found = wanted == 1 && KeepFirst(cols, ranks.At(0, some) + 1, x, places + first);
         if (numbers) numbers[row] = some;
-        if (wanted < kManyRanks) {
+        if (!found && !IsSorted(cols, wanted)) {
           Select(ranks, cols, some, x, places + first, memory);
-        } else {
+        } else if (!found) {
           cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
             Sorted(ranks, cols, some, x, places + first, reinterpret_cast<Item*>(memory));
           });
@@ -37,7 +62,7 @@ class CpuRankSelect final : public RankSelect {
         T* values = static_cast<T*>(values_data);
         for (int64_t i = 0; values && i < wanted; ++i) values[first + i] = x[places[first + i]];
       };
-      RowRanges{rows, cols}.ForRows(workspace, Bytes(cols, ranks), row_of);
+      RowRanges{rows, cols}.ForRows(workspace, Bytes(cols, given), row_of);
     });
     return OkStatus();
   }
@@ -45,8 +70,8 @@ class CpuRankSelect final : public RankSelect {
  private:
   // Two lists of keys, or of items.
   size_t Bytes(int64_t cols, const Ranks& ranks) const {
-    const size_t each =
-        ranks.per_row() < kManyRanks ? std::max<size_t>(4, SizeOf(dtype_)) : sizeof(cpu::WideItem);
+    const size_t each = IsSorted(cols, ranks.per_row()) ? sizeof(cpu::WideItem)
+                                                        : std::max<size_t>(4, SizeOf(dtype_));
     return 2 * static_cast<size_t>(cols) * each;
   }
 
@@ -76,15 +101,14 @@ class CpuRankSelect final : public RankSelect {
   }
 
   template <class T>
-  void Select(const Ranks& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
+  void Select(const RanksOfRows& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
               char* memory) const {
     using Key = cpu::KeyOf<T>;
-    if (ranks.per_row() == 1 && KeepFirst(cols, ranks.At(0, cols, numbers) + 1, x, places)) return;
     Key* keys = reinterpret_cast<Key*>(memory);
     cpu::EncodeKeys(KeyCodeOf(DTypeOf<T>(), /*descending=*/false), cols, x, keys);
-    for (int64_t task = 0; task < ranks.per_row(); ++task) {
-      const cpu::Selected<Key> found = cpu::SelectKey(keys, cols, ranks.At(task, cols, numbers),
-                                                      8 * static_cast<int>(sizeof(T)), keys + cols);
+    for (int64_t task = 0; task < ranks.count(); ++task) {
+      const cpu::Selected<Key> found =
+          cpu::SelectKey(keys, cols, ranks.At(task, numbers), keys + cols);
       int64_t place = cpu::NextKey(keys, 0, cols, found.key, found.key);
       for (int64_t before = found.equal; before > 0; --before) {
         place = cpu::NextKey(keys, place + 1, cols, found.key, found.key);
@@ -94,12 +118,12 @@ class CpuRankSelect final : public RankSelect {
   }
 
   template <class T, class Item>
-  static void Sorted(const Ranks& ranks, int64_t cols, int64_t numbers, const T* x, int64_t* places,
-                     Item* items) {
+  static void Sorted(const RanksOfRows& ranks, int64_t cols, int64_t numbers, const T* x,
+                     int64_t* places, Item* items) {
     for (int64_t i = 0; i < cols; ++i) items[i] = Item::Of(cpu::KeyAt(x, i, false), i);
     items = cpu::SortItems(items, items + cols, cols, 8 * sizeof(T));
-    for (int64_t task = 0; task < ranks.per_row(); ++task) {
-      places[task] = items[ranks.At(task, cols, numbers)].place();
+    for (int64_t task = 0; task < ranks.count(); ++task) {
+      places[task] = items[ranks.At(task, numbers)].place();
     }
   }
 

@@ -171,8 +171,7 @@ class CpuTopK final : public TopK {
     const int64_t cols = p.cols;
     Key* keys = reinterpret_cast<Key*>(items + 2 * p.k);
     cpu::EncodeKeys(KeyCodeOf(DTypeOf<T>(), p.largest), cols, x, keys);
-    const cpu::Selected<Key> last =
-        cpu::SelectKey(keys, cols, p.k - 1, 8 * static_cast<int>(sizeof(T)), keys + cols);
+    const cpu::Selected<Key> last = cpu::SelectKey(keys, cols, p.k - 1, keys + cols);
     int64_t kept = 0, equals = last.equal + 1;
     for (int64_t i = 0; kept < p.k; ++i) {
       const Key most = equals > 0 ? last.key : static_cast<Key>(last.key - 1);

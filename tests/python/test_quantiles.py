@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numerics import FLOATS, flow, host, tensor
+from numerics import FLOATS, bits, flow, host, tensor
 
 INF, NAN = math.inf, math.nan
 METHODS = ["linear", "lower", "higher", "midpoint", "nearest"]
@@ -121,3 +121,36 @@ def test_what_is_refused(name):
     ):
         with pytest.raises(error, match=rf"^{name}\(\): "):
             call()
+
+
+# On the CPU rows of up to 24 elements are sorted, of others each rank is selected, or from 12 ranks
+# on all are sorted.
+@pytest.mark.parametrize("cols", [1, 2, 3, 23, 24, 25, 26, 40])
+@pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 12])
+def test_widths_and_counts(cols, count, device):
+    rng = np.random.default_rng(cols)
+    for dtype in ("float32", "bfloat16", "float64"):
+        x = tensor(rng.choice(POOL[2:8], (5, cols)), dtype, device)
+        shares = np.linspace(0, 1, count)
+        for method in ("linear", "lower", "higher"):
+            got = host(flow.quantile(x, flow.tensor(shares), -1, interpolation=method))
+            want = [[quantile(row, q, method, False) for row in host(x)] for q in shares]
+            rtol = 1e-2 if dtype == "bfloat16" else 1e-6
+            np.testing.assert_allclose(got, want, rtol, atol=1e-6)
+
+
+# Keys that differ in few bits, or in none, and that are counted above 512.
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("cols", [40, 511, 512, 513, 3000])
+def test_medians_of_few_values(dtype, cols, device):
+    rng = np.random.default_rng(cols)
+    for low, high in ((5, 6), (0, 2), (0, 10), (-100 if dtype[0] != "u" else 0, 100)):
+        values = rng.integers(low, high, (3, cols))
+        x = tensor(values, dtype, device)
+        middle, places = x.median(-1)
+        np.testing.assert_array_equal(host(middle), np.sort(host(x))[:, (cols - 1) // 2])
+        for k in (1, 2, cols // 3, cols):
+            found, at = x.kthvalue(k, -1)
+            order = np.argsort(host(x), axis=-1, kind="stable")
+            np.testing.assert_array_equal(host(at), order[:, k - 1])
+            assert bits(found) == bits(x.gather(-1, at[:, None])[:, 0])
