@@ -7,6 +7,7 @@
 
 #include "functional/binary.h"
 #include "functional/cat.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/device_traits.h"
 #include "functional/index.h"
@@ -30,11 +31,13 @@ namespace oneflow_lite::functional {
 namespace {
 
 // Whether one op gives the distances: of floats that are not recorded, where it has a kernel.
-bool HasDistances(const Tensor& a, const Tensor& b, double p) {
+// `dtype`: the one in which they are asked for.
+bool HasDistances(const Tensor& a, const Tensor& b, double p, DType dtype) {
   static const KernelSet kernels("distances");
   const bool norm = p == 0 || p == 1 || p == 2 || std::isinf(p);
   const bool recorded = GradEnabled() && (autograd::RequiresGrad(a) || autograd::RequiresGrad(b));
-  return norm && !recorded && kernels.Has(a) && kernels.Has(b) && a.dtype() == b.dtype();
+  return norm && !recorded && !GlobalOf(a) && !GlobalOf(b) && a.dtype() == b.dtype() &&
+         kernels.Has(a.device().type, dtype);
 }
 StatusOr<Tensor> CallDistances(const Tensor& a, const Tensor& b, double p, bool pairs) {
   static const OpExpr& op =
@@ -136,9 +139,11 @@ StatusOr<Tensor> Pdist(const Tensor& x, double p) {
   if (!x.defined()) return NotDefined(kName, "input");
   if (x.ndim() != 2) return ShapeMismatch(kName, "input", x.shape(), "2 dims");
   if (!(p >= 0)) return BadValue(kName, "p", absl::StrCat(p), "at least 0");
-  if (HasDistances(x, x, p)) {
-    OFL_ASSIGN_OR_RETURN(const Tensor rows, Unsqueeze(x, 0));
-    return CallDistances(rows, rows, p, true);
+  if (const DType wide = ComputeType(x.dtype()); HasDistances(x, x, p, wide)) {
+    OFL_ASSIGN_OR_RETURN(Tensor rows, Cast(x, wide));
+    OFL_ASSIGN_OR_RETURN(rows, Unsqueeze(rows, 0));
+    OFL_ASSIGN_OR_RETURN(const Tensor y, CallDistances(rows, rows, p, true));
+    return Cast(y, x.dtype());
   }
   const int64_t n = x.shape()[0];
   OFL_ASSIGN_OR_RETURN(const Tensor pairs, TriuIndices(n, n, 1, DType::kInt64, x.device()));
@@ -167,8 +172,15 @@ StatusOr<Tensor> Cdist(const Tensor& x1, const Tensor& x2, double p,
   const Shape batches[] = {Shape(Dims(s1.begin(), s1.end() - 2)),
                            Shape(Dims(s2.begin(), s2.end() - 2))};
   OFL_ASSIGN_OR_RETURN(const Shape batch, CommonShape(kName, absl::MakeConstSpan(batches)));
+  const DType dtype = x1.dtype(), compute = ComputeType(dtype);
+  if (compute != dtype && HasDistances(x1, x2, p, compute)) {  // 16-bit floats, rounded once
+    OFL_ASSIGN_OR_RETURN(const Tensor a, Cast(x1, compute));
+    OFL_ASSIGN_OR_RETURN(const Tensor b, Cast(x2, compute));
+    OFL_ASSIGN_OR_RETURN(const Tensor y, InOneCall(a, b, p, batch));
+    return Cast(y, dtype);
+  }
   const bool squares = most > 0 && (s1[s1.ndim() - 1] <= kMostSquares || std::isinf(most));
-  if ((p != 2 || squares) && HasDistances(x1, x2, p)) return InOneCall(x1, x2, p, batch);
+  if ((p != 2 || squares) && HasDistances(x1, x2, p, dtype)) return InOneCall(x1, x2, p, batch);
   const bool wide = x1.dtype() == DType::kFloat32 || x1.dtype() == DType::kFloat64;
   const int64_t rows = std::max(s1[s1.ndim() - 2], s2[s2.ndim() - 2]);
   if (p == 2 && x1.dtype() == x2.dtype() && wide && static_cast<double>(rows) > most) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""normalize, cosine_similarity and pairwise_distance of 16-bit floats are rounded once."""
+"""normalize, cosine_similarity, pairwise_distance, cdist and pdist of 16-bit floats are rounded
+once."""
 
 import numpy as np
 import pytest
@@ -64,3 +65,20 @@ def test_a_dtype_beside_another(dtype):
     y = F.cosine_similarity(a, a.float())
     assert y.dtype is flow.float32
     assert_array_equal(host(y), host(F.cosine_similarity(a.float(), a.float())))
+
+
+# By differences in float32, also where float32 itself takes a product of matrices.
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("p", [0.0, 1.0, 2.0, float("inf")])
+@pytest.mark.parametrize(
+    "shape", [(3, 5), (30, 5), (26, 70), (2, 4, 3), (2, 30, 65), (2, 0, 3)], ids=str
+)
+def test_distances_of_all_pairs(shape, p, dtype):
+    a, b = (tensor(RNG.standard_normal(shape), dtype) for _ in range(2))
+    way = "donot_use_mm_for_euclid_dist"
+    got, want = flow.cdist(a, b, p), flow.cdist(a.float(), b.float(), p, way).to(a.dtype)
+    assert got.dtype is a.dtype
+    assert_array_equal(host(got), host(want))
+    assert_array_equal(host(flow.cdist(a, a, p).diagonal(0, -2, -1)), 0)
+    if len(shape) == 2:
+        assert_array_equal(host(flow.pdist(a, p)), host(flow.pdist(a.float(), p).to(a.dtype)))
