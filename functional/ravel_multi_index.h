@@ -18,6 +18,11 @@ OFL_API StatusOr<Tensor> RavelMultiIndex(absl::Span<const Tensor> indices, const
 // x[i, j ...]: an index for each leading dim of x, at least one. The result has the shape that they
 // are broadcast to, then the other dims of x.
 OFL_API StatusOr<Tensor> IndexLeading(const Tensor& x, absl::Span<const Tensor> indices);
+// x[:, i, :, j ...]: an index for each of some dims, which rise. The dims that the indices are
+// broadcast to take the place of those, or come first where they are no neighbours. `source_dims`:
+// the dims in messages.
+OFL_API StatusOr<Tensor> IndexDims(const Tensor& x, const Dims& dims,
+                                   absl::Span<const Tensor> indices, const Dims& source_dims);
 
 // x[i, j ...] = value, or += if `accumulate`; value broadcasts to what IndexLeading picks, in x's
 // dtype. Of several that go to one place the last one stays, or all are added. x is contiguous.

@@ -24,8 +24,11 @@ struct Place {
 };
 using Places = absl::InlinedVector<Place, 4>;
 
-inline bool ReadPlace(PyObject* item, Places* places, PyObject* data = nullptr) {
-  if (data && item == data) {
+// The items of an index that are places as data.
+using DataItems = absl::InlinedVector<PyObject*, 4>;
+
+inline bool ReadPlace(PyObject* item, Places* places, const DataItems& data = {}) {
+  if (std::find(data.begin(), data.end(), item) != data.end()) {
     places->push_back({Place::Kind::kData});
     return true;
   }
@@ -60,8 +63,7 @@ inline bool ReadPlace(PyObject* item, Places* places, PyObject* data = nullptr) 
 }
 
 // All of an index is read before the tensor is looked at: __index__ may give it another shape.
-// `data` is the item, if any, that is places as data.
-inline bool ReadIndex(PyObject* index, Places* places, PyObject* data = nullptr) {
+inline bool ReadIndex(PyObject* index, Places* places, const DataItems& data = {}) {
   if (!PyTuple_Check(index)) return ReadPlace(index, places, data);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
     if (!ReadPlace(TupleItem(index, i), places, data)) return false;
@@ -102,9 +104,9 @@ class Indexing {
   }
 
   const Tensor& view() const { return view_; }
-  // The dim with data, of the view and of the tensor.
-  int64_t data_dim() const { return data_dim_; }
-  int64_t data_source_dim() const { return data_source_dim_; }
+  // The dims with data, of the view and of the tensor.
+  const Dims& data_dims() const { return data_dims_; }
+  const Dims& data_source_dims() const { return data_source_dims_; }
 
  private:
   bool Set(StatusOr<Tensor> t) {
@@ -116,8 +118,8 @@ class Indexing {
   bool ApplyPlace(const Place& p) {
     if (p.kind == Place::Kind::kNone) return Set(functional::Unsqueeze(view_, dim_++));
     if (p.kind == Place::Kind::kData) {
-      data_dim_ = dim_++;
-      data_source_dim_ = source_dim_++;
+      data_dims_.push_back(dim_++);
+      data_source_dims_.push_back(source_dim_++);
       return true;
     }
     return p.kind == Place::Kind::kInt ? ApplyInt(p.start) : ApplySlice(p);
@@ -147,7 +149,7 @@ class Indexing {
   Tensor view_;
   int64_t dim_ = 0;         // of view_, that the next place speaks of
   int64_t source_dim_ = 0;  // the same as a dim of the indexed tensor, for messages
-  int64_t data_dim_ = 0, data_source_dim_ = 0;
+  Dims data_dims_, data_source_dims_;
 };
 
 }  // namespace oneflow_lite::python

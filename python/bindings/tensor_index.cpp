@@ -10,6 +10,7 @@
 #include "functional/index_rows.h"
 #include "functional/ravel_multi_index.h"
 #include "functional/select.h"
+#include "functional/shapes.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -102,7 +103,10 @@ PyObject* PickedBy(const Tensor& x, const Tensor& index) {
   return WithoutLock([=] { return functional::IndexFirst(x, index); });
 }
 
-// A tuple of places of one shape, for the leading dims of x; nothing where it is another.
+// Whether places broadcast to one shape; where not, the plan says so.
+bool GoTogether(const TensorList& places) { return functional::CommonShape("index", places).ok(); }
+
+// A tuple of places for the leading dims of x; nothing where it is another.
 TensorList PlacesOfAll(const Tensor& x, PyObject* index) {
   if (!PyTuple_Check(index) || !IsLocal(x)) return {};
   const Py_ssize_t count = PyTuple_GET_SIZE(index);
@@ -112,41 +116,47 @@ TensorList PlacesOfAll(const Tensor& x, PyObject* index) {
     PyObject* item = TupleItem(index, i);
     if (!IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return {};
     places.push_back(Unwrap(item));
-    if (places.back().shape() != places.front().shape()) return {};
   }
-  return places;
+  return GoTogether(places) ? places : TensorList();
 }
 
-// The only item of an index that is data, where it is places as the C++ functions take them and no
-// dim is named too many; null where the index wants a plan.
-PyObject* OnlyPlaces(const Tensor& x, PyObject* index) {
-  if (!IsLocal(x)) return nullptr;
+// The items of an index that are data, where they are places as the C++ functions take them and no
+// dim is named too many; none where the index wants a plan.
+DataItems PlacesAmong(const Tensor& x, PyObject* index) {
+  if (!IsLocal(x)) return {};
   if (!PyTuple_Check(index)) {
-    return IsTensor(index) && IsPlacesOf(x, Unwrap(index)) ? index : nullptr;
+    return IsTensor(index) && IsPlacesOf(x, Unwrap(index)) ? DataItems{index} : DataItems();
   }
-  PyObject* only = nullptr;
+  DataItems data;
   int given = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i) {
     PyObject* item = TupleItem(index, i);
     given += item != Py_None && item != Py_Ellipsis;
     if (!IsData(item)) continue;
-    if (only || !IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return nullptr;
-    only = item;
+    if (!IsTensor(item) || !IsPlacesOf(x, Unwrap(item))) return {};
+    data.push_back(item);
   }
-  return given <= x.ndim() ? only : nullptr;
+  return given <= x.ndim() ? data : DataItems();
+}
+TensorList Unwrapped(const DataItems& items) {
+  TensorList tensors;
+  for (PyObject* item : items) tensors.push_back(Unwrap(item));
+  return tensors;
 }
 
 // x[..., places, ...] without a plan. Null without an exception where it wants one.
 PyObject* PickedAmong(const Tensor& x, PyObject* index) {
-  PyObject* data = OnlyPlaces(x, index);
-  if (!data) return nullptr;
+  const DataItems data = PlacesAmong(x, index);
+  const TensorList at = Unwrapped(data);
+  if (data.empty() || !GoTogether(at)) return nullptr;
   Places places;
   if (!ReadIndex(index, &places, data)) return nullptr;
   Indexing indexing("index", x);
   if (!indexing.Apply(places)) return nullptr;
-  return WithoutLock([&indexing, at = Unwrap(data)] {
-    return functional::IndexDim(indexing.view(), indexing.data_dim(), at,
-                                indexing.data_source_dim());
+  return WithoutLock([&] {
+    const Dims &dims = indexing.data_dims(), &source_dims = indexing.data_source_dims();
+    if (at.size() > 1) return functional::IndexDims(indexing.view(), dims, at, source_dims);
+    return functional::IndexDim(indexing.view(), dims[0], at[0], source_dims[0]);
   });
 }
 
@@ -226,22 +236,23 @@ bool IsThere(const Tensor& self, const Tensor& view, const Tensor& value) {
 
 // x[..., places, ...] = value, or +=, without a plan. Null without an exception where it wants one.
 PyObject* WrittenAmong(const Tensor& x, PyObject* index, const Tensor& value, bool accumulate) {
-  PyObject* data = OnlyPlaces(x, index);
-  if (!data || x.numel() == 0) return nullptr;
+  const DataItems data = PlacesAmong(x, index);
+  if (data.size() != 1 || x.numel() == 0) return nullptr;
   Places places;
   if (!ReadIndex(index, &places, data)) return nullptr;
   Indexing indexing("setitem", x);
   if (!indexing.Apply(places)) return nullptr;
-  return WithoutLock([&indexing, &value, accumulate, at = Unwrap(data)] {
-    StatusOr<Tensor> y = functional::IndexDimInto(indexing.view(), indexing.data_dim(), at, value,
-                                                  indexing.data_source_dim(), accumulate);
+  return WithoutLock([&indexing, &value, accumulate, at = Unwrap(data[0])] {
+    StatusOr<Tensor> y =
+        functional::IndexDimInto(indexing.view(), indexing.data_dims()[0], at, value,
+                                 indexing.data_source_dims()[0], accumulate);
     return y.ok() ? y : Renamed("setitem", y.status());
   });
 }
 
 // The same, and x[i, j] = value, or +=, for places of the leading dims of a contiguous tensor.
 PyObject* WrittenAt(const Tensor& target, PyObject* index, PyObject* value, bool accumulate) {
-  if (PlacesOfAll(target, index).empty() && !OnlyPlaces(target, index)) return nullptr;
+  if (PlacesOfAll(target, index).empty() && PlacesAmong(target, index).size() != 1) return nullptr;
   const Tensor from = IsTensor(value) ? Unwrap(value) : TensorFromData(value, target.dtype(), {});
   if (!from.defined() || GlobalOf(from)) return nullptr;
   // Reading the value may have given the target other data, and so may another thread from here on.

@@ -340,7 +340,11 @@ def index_put_(
 
     Of bool the sum is whether one of them holds.
     """
-    places = tuple(map(_spread, indices))
+    places = tuple(indices)
+    for place in places:
+        if place is None or place.ndim == 0:
+            places = tuple(map(_spread, places))
+            break
     if not _ext._write_at(self, places, values, accumulate):
         setitem(self, places, values, accumulate)
     return self

@@ -41,8 +41,8 @@ WITHOUT_PYTHON = {
     "LossSum|SumToShape|ScaleRowsInto|CumProdFrom|LinearScan|SolveFactored|LogSumExpAs|NllLossRows|"
     "LuPermutation|IndexSum",
     "indices of Python, x[...], where negative places count from the end":
-    "GatherPlaces|ScatterPlaces|ScatterAddPlaces|SelectPlaces|IndexDim|IndexDimInto|IndexFirst|"
-    "IndexLeading|IndexLeadingInto|RavelMultiIndex|ValueFor|MaskedTake|MaskedPut",
+    "GatherPlaces|ScatterPlaces|ScatterAddPlaces|SelectPlaces|IndexDim|IndexDims|IndexDimInto|"
+    "IndexFirst|IndexLeading|IndexLeadingInto|RavelMultiIndex|ValueFor|MaskedTake|MaskedPut",
     "what an argument chooses in Python: div(rounding_mode=), unique(return_counts=), "
     "scatter(reduce=), pow of a number, to(dtype), fuse.elements":
     "TruncDivide|TruncDivideInto|UniqueWithCounts|ScatterJoinInto|PowHalf|PowMinusHalf|Cast|"

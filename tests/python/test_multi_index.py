@@ -237,3 +237,62 @@ def test_what_is_written_may_share_memory(name, device):
     flat = places.view(-1)
     flat.index_copy_(0, places, flow.tensor([7, 8, 9], device=device))
     assert host(places).tolist() == [8, 9, 7]
+
+
+# Places among slices, ints, None and ...: neighbours stay where they are, others come first.
+@pytest.mark.parametrize("among", [
+    lambda i, j: (slice(None), i, j), lambda i, j: (i, slice(None), j),
+    lambda i, j: (..., i, j), lambda i, j: (None, i, slice(1, 3), j),
+    lambda i, j: (0, i, j), lambda i, j: (i, j, ..., None), lambda i, j: (i, slice(0, 5, 2), j, -1),
+    lambda i, j: (slice(None), slice(1, 4), i, j), lambda i, j: (j, slice(None), slice(None), i),
+])  # fmt: skip
+@pytest.mark.parametrize("shapes", [((4,), (4,)), ((3, 1), (2,)), ((1,), (2, 3)), ((0,), (1,))],
+                         ids=str)  # fmt: skip
+def test_places_among_slices(among, shapes, device):
+    x = RNG.standard_normal((5, 6, 5, 6))
+    for layout in (x, x.transpose(2, 1, 0, 3)):
+        index = among(*(RNG.integers(-4, 4, s) for s in shapes))
+        at = tuple(flow.tensor(i, device=device) if isinstance(i, np.ndarray) else i for i in index)
+        t = flow.tensor(layout.copy(), device=device)
+        if layout is not x:
+            t = flow.tensor(x, device=device).permute(2, 1, 0, 3)
+        # An int takes its dim away before, as in PyTorch.
+        base, rest = layout, list(index)
+        if 0 in [i for i in index if isinstance(i, int)] and index[0] == 0:
+            base, rest = layout[0], rest[1:]
+        if isinstance(index[-1], int):
+            base, rest = layout[..., index[-1]], rest[:-1]
+        got = t[at]
+        np.testing.assert_array_equal(host(got), base[tuple(rest)])
+
+
+def test_gradients_of_places_among_slices(device):
+    x = flow.arange(60.0, device=device).reshape(3, 4, 5).requires_grad_()
+    i, j = flow.tensor([0, 0, 2], device=device), flow.tensor([1, 1, -1], device=device)
+    for index in ((slice(None), i, j), (i, slice(None), j), (i[:, None], j)):
+        x.grad = None
+        x[index].sum().backward()
+        want = np.zeros((3, 4, 5))
+        at = tuple(k.cpu().numpy() if isinstance(k, flow.Tensor) else k for k in index)
+        np.add.at(want, at, 1)
+        np.testing.assert_array_equal(host(x.grad), want)
+
+
+def test_writing_at_places_that_broadcast(device):
+    x = RNG.standard_normal((5, 6, 2))
+    i, j = RNG.integers(-5, 5, (3, 1)), RNG.integers(-6, 6, 4)
+    for value in (1.5, RNG.standard_normal((3, 4, 2)), RNG.standard_normal((4, 1))):
+        t, want = flow.tensor(x, device=device), x.copy()
+        t[tensors((i, j), device)] = flow.tensor(value, device=device)
+        want[i, j] = value
+        np.testing.assert_array_equal(host(t), want)
+
+
+def test_places_among_slices_are_looked_at():
+    x = flow.zeros(3, 4, 5)
+    i, far = flow.tensor([0, 1]), flow.tensor([0, 7])
+    for index, dim in (((slice(None), i, far), 2), ((far, slice(None), i), 0), ((i, far), 1)):
+        with pytest.raises(IndexError, match=f"index 7 is out of range.*dim {dim}"):
+            x[index]
+    with pytest.raises(IndexError, match="do not go together"):
+        x[:, i, flow.tensor([0, 1, 2])]
