@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/scan.h"
 
+#include "functional/binary.h"
+#include "functional/cat.h"
 #include "functional/copy.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -84,6 +87,40 @@ StatusOr<Tensor> LinearScan(const Tensor& x, const Tensor& factor, int64_t dim, 
   return Call(op, {x, factor}, {dim, reverse, shifted});
 }
 
+StatusOr<Tensor> Diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend,
+                      const Tensor& append) {
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("diff", dim, input));
+  if (input.ndim() == 0) return ShapeMismatch("diff", "input", input.shape(), "at least 1 dim");
+  if (n < 0) {
+    return Error(ErrorKind::kValue, "diff(): n is ", n, ", but it must not be negative");
+  }
+  Tensor x = input;
+  if (n > 0 && (prepend.defined() || append.defined())) {
+    TensorList parts;
+    for (const Tensor* t : {&prepend, &input, &append}) {
+      if (t->defined()) parts.push_back(*t);
+    }
+    OFL_ASSIGN_OR_RETURN(x, Cat(parts, axis));
+  }
+  const DType dtype = x.dtype();
+  if (n > 1) {
+    OFL_ASSIGN_OR_RETURN(x, Cast(x, ComputeType(dtype)));  // rounded once
+  }
+  for (int64_t i = 0; i < n && x.shape()[static_cast<int>(axis)] > 0; ++i) {
+    const int64_t rest = x.shape()[static_cast<int>(axis)] - 1;
+    OFL_ASSIGN_OR_RETURN(const Tensor later, Narrow(x, axis, 1, rest));
+    OFL_ASSIGN_OR_RETURN(const Tensor earlier, Narrow(x, axis, 0, rest));
+    OFL_ASSIGN_OR_RETURN(x, dtype == DType::kBool ? Ne(later, earlier) : Sub(later, earlier));
+  }
+  OFL_ASSIGN_OR_RETURN(x, Cast(x, dtype));
+  return x.IsSame(input) ? Clone(x) : StatusOr<Tensor>(x);
+}
+
+OFL_REGISTER_FUNCTION(
+    "diff(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor",
+    Diff, kMethod,
+    "The differences of neighbours along a dim, n times; of input with tensors joined to it in "
+    "front and behind, where given.");
 OFL_REGISTER_FUNCTION("cumsum(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", CumSum,
                       kMethod,
                       "The sums of the elements up to each one along dim; bool and integers are "

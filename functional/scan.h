@@ -24,6 +24,12 @@ OFL_API StatusOr<TensorList> CumMin(const Tensor& x, int64_t dim);
 // log(exp(x[0]) + ... + exp(x[i])) without overflow; floats.
 OFL_API StatusOr<Tensor> LogCumSumExp(const Tensor& x, int64_t dim);
 
+// The differences of neighbours along dim, n times, of x with the others joined to it in front and
+// behind, where defined; of bool whether they differ. 16-bit floats are rounded once. ShapeError
+// for less than 1 dim, ValueError for n < 0.
+OFL_API StatusOr<Tensor> Diff(const Tensor& x, int64_t n = 1, int64_t dim = -1,
+                              const Tensor& prepend = {}, const Tensor& append = {});
+
 // s[i] = x[i] + factor[i] s[i - 1] along dim >= 0, from the end (i + 1) where `reverse`; with the
 // factor at the element passed before, factor[i - 1], where `shifted`. Floats.
 OFL_API StatusOr<Tensor> LinearScan(const Tensor& x, const Tensor& factor, int64_t dim,

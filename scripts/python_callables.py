@@ -71,8 +71,8 @@ REASONS = {
     "a composite whose speed is that of the functors in it": [
         "flow.cosine_similarity", "F.cosine_similarity", "F.pairwise_distance", "F.normalize",
         "F.group_norm", "F.gumbel_softmax", "F.one_hot",
-        "flow.dist", "Tensor.dist", "flow.histogram", "Tensor.histogram", "flow.diff",
-        "Tensor.diff", "flow.quantile",
+        "flow.dist", "Tensor.dist", "flow.histogram", "Tensor.histogram",
+        "flow.quantile",
         "Tensor.quantile", "flow.nanquantile", "Tensor.nanquantile", "flow.bincount",
         "Tensor.bincount", "F.scaled_dot_product_attention",
     ],

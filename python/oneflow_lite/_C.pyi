@@ -880,6 +880,26 @@ def diagonal_scatter(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def diff(
+    input: Tensor,
+    n: int = 1,
+    *,
+    axis: int,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def div(
     input: Tensor | float,
@@ -4276,6 +4296,23 @@ class TensorFunctions:
         offset: int = 0,
         dim1: int = 0,
         dim2: int = 1,
+    ) -> Tensor: ...
+    @overload
+    def diff(
+        self,
+        n: int = 1,
+        dim: int = -1,
+        prepend: Tensor | None = None,
+        append: Tensor | None = None,
+    ) -> Tensor: ...
+    @overload
+    def diff(
+        self,
+        n: int = 1,
+        *,
+        axis: int,
+        prepend: Tensor | None = None,
+        append: Tensor | None = None,
     ) -> Tensor: ...
     def digamma(self) -> Tensor: ...
     def digamma_(self) -> Tensor: ...

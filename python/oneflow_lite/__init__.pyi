@@ -129,6 +129,7 @@ from oneflow_lite._C import diag_embed as diag_embed
 from oneflow_lite._C import diagflat as diagflat
 from oneflow_lite._C import diagonal as diagonal
 from oneflow_lite._C import diagonal_scatter as diagonal_scatter
+from oneflow_lite._C import diff as diff
 from oneflow_lite._C import digamma as digamma
 from oneflow_lite._C import div as div
 from oneflow_lite._C import divide as divide
@@ -480,7 +481,6 @@ from oneflow_lite._products import tensordot as tensordot
 from oneflow_lite._promotion import can_cast as can_cast
 from oneflow_lite._promotion import promote_types as promote_types
 from oneflow_lite._promotion import result_type as result_type
-from oneflow_lite._reductions import diff as diff
 from oneflow_lite._reductions import max as max
 from oneflow_lite._reductions import min as min
 from oneflow_lite._reductions import std as std

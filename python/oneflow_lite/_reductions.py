@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences composed of C++ functions; overloads of reductions."""
+"""Overloads of reductions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._math import as_given, in_float32, of_its_own
 from oneflow_lite._oneflow_lite import _C, Tensor
-from oneflow_lite._shapes import wrapped_dim
 
 _Dims = int | Sequence[int] | None
 
@@ -95,35 +92,5 @@ def std_mean(
     return deviation, mean
 
 
-@of_its_own
-def diff(
-    input: Tensor,
-    n: int = 1,
-    dim: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
-) -> Tensor:
-    """The differences of neighbours along a dim, ``n`` times; of ``input`` with tensors joined to
-    it in front and behind, where given.
-    """
-    axis = wrapped_dim("diff", input, dim)
-    if input.ndim == 0:
-        raise _ext.ShapeError("diff(): input has shape [], expected at least 1 dim")
-    if n < 0:
-        raise ValueError(f"diff(): n is {n}, but it must not be negative")
-    if n > 0 and (prepend is not None or append is not None):
-        input = _C.cat([t for t in (prepend, input, append) if t is not None], axis)
-    given = input
-    if n > 1:
-        input = input.to(None, in_float32(input) or input.dtype)
-    for _ in range(n):
-        rest = input.shape[axis] - 1
-        if rest < 0:
-            break
-        later, earlier = (input.narrow(axis, start, rest) for start in (1, 0))
-        input = later != earlier if input.dtype is _ext.bool else later - earlier
-    return as_given(input, given)
-
-
-FUNCTIONS = (diff, max, min, std, std_mean, var, var_mean)
+FUNCTIONS = (max, min, std, std_mean, var, var_mean)
 METHODS = tuple(f for f in FUNCTIONS if f not in (std_mean, var_mean))
