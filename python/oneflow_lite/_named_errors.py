@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-from oneflow_lite._oneflow_lite import ShapeError, _GlobalScope, _placement_of
+from oneflow_lite._oneflow_lite import ShapeError, Tensor, _GlobalScope, _placement_of
 from oneflow_lite._signature import Signature
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -81,6 +81,18 @@ def speak_for_themselves(module: dict[str, Any], names: Iterable[str]) -> None:
             module[name] = under_name(module[name], name, module["__name__"], _OF_ARGUMENTS)
 
 
+def short_for(cpp: Callable[..., Any]) -> Callable[[_F], _F]:
+    """Marks a function that of a tensor alone, or of one and an int, is a C++ function: ``named``
+    then calls that without the frames around this one.
+    """
+
+    def mark(function: _F) -> _F:
+        function.__dict__["short_for"] = cpp
+        return function
+
+    return mark
+
+
 def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _F:
     """The function with other names and orders of arguments, and with errors as those of a C++
     function: they begin with its name, and name the argument that is no tensor.
@@ -122,5 +134,17 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
         except Exception as error:
             raise renamed(error, name)  # noqa: B904
 
-    call.__module__ = module
-    return cast(_F, call)
+    cpp = function.__dict__.get("short_for")
+
+    @functools.wraps(function)
+    def call_short(*args: Any, **kwargs: Any) -> Any:
+        if not kwargs and args and isinstance(args[0], Tensor):
+            if len(args) == 1:
+                return cpp(args[0])
+            if len(args) == 2 and type(args[1]) is int:
+                return cpp(args[0], args[1])
+        return call(*args, **kwargs)
+
+    found = call_short if cpp else call
+    found.__module__ = module
+    return cast(_F, found)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from oneflow_lite._named_errors import short_for
 from oneflow_lite._oneflow_lite import _C, Tensor
 
 _Dims = int | Sequence[int] | None
@@ -19,6 +20,7 @@ def _called_by_numpy(kwargs: dict[str, Any]) -> bool:
     return "axis" in kwargs and kwargs.get("out", kwargs) is None
 
 
+@short_for(_C.max)
 def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The largest element; ``max(x, dim, keepdim=False)`` (values, indices) along a dim;
     ``max(x, other)`` the same as ``maximum``.
@@ -32,6 +34,7 @@ def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     return _C.max(input, *args, **kwargs)
 
 
+@short_for(_C.min)
 def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The smallest element; ``min(x, dim, keepdim=False)`` (values, indices) along a dim;
     ``min(x, other)`` the same as ``minimum``.
@@ -45,6 +48,7 @@ def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     return _C.min(input, *args, **kwargs)
 
 
+@short_for(_C.var)
 def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The variance: ``var(x, dim=None, unbiased=True, keepdim=False, *, correction=None)`` over
     the dims given, or over all; ``var(x, unbiased)`` of all.
@@ -54,6 +58,7 @@ def var(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return _C.var(input, *_without_dim(args), **kwargs)
 
 
+@short_for(_C.std)
 def std(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The standard deviation, the root of :func:`var` with these arguments."""
     return _C.std(input, *_without_dim(args), **kwargs)
