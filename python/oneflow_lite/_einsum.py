@@ -39,32 +39,21 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         else list(operands)  # fmt: skip
     if not isinstance(equation, str) or not all(isinstance(x, Tensor) for x in tensors):
         raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
-    names, result = _parse(equation, tuple(tuple(x.shape) for x in tensors))
-    kind = functools.reduce(promote_types, [x.dtype for x in tensors])
+    program = _program(equation, tuple([tuple(x.shape) for x in tensors]))
+    kind = tensors[0].dtype
+    for x in tensors[1:]:
+        if x.dtype is not kind:
+            kind = promote_types(kind, x.dtype)
     # Products of 16 bits that are multiplied again are not rounded on the way, but where a GPU or
     # autocast is asked for their speed.
-    on_the_way = len(tensors) > 2 and all(x.is_cpu for x in tensors)
-    widened = float32 if on_the_way and kind in (float16, bfloat16) else kind
+    on_the_way = len(tensors) > 2 and kind in (float16, bfloat16) and all(x.is_cpu for x in tensors)
+    widened = float32 if on_the_way else kind
     wide = int64 if kind is bool_ else widened
-    tensors = [x if x.dtype is wide else x.to(None, wide) for x in tensors]
-    y = _summed(tensors, names, result)
+    y = program.run([x if x.dtype is wide else x.to(None, wide) for x in tensors])
     return y != 0 if kind is bool_ else y.to(None, kind) if widened is not kind else y
 
 
 Names = tuple[str, ...]  # of dims
-
-
-def _summed(tensors: list[Tensor], names: tuple[Names, ...], result: Names) -> Tensor:
-    parts = [_diagonals(x, dims) for x, dims in zip(tensors, names, strict=True)]
-    x, dims = parts[0]
-    for k, (y, other) in enumerate(parts[1:], 2):
-        wanted = frozenset(result).union(*(later for _, later in parts[k:]))
-        x, dims = _multiply(x, dims, y, other, wanted)
-    gone = [d for d, name in enumerate(dims) if name not in result]
-    x = x.sum(gone) if gone else x
-    dims = tuple(name for name in dims if name in result)
-    own = bool(gone) or len(parts) > 1  # else it may be an operand itself
-    return x if own and dims == result else x.permute([dims.index(name) for name in result])
 
 
 def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
@@ -126,21 +115,23 @@ def _parsed(equation: str, shapes: tuple[Shape, ...]) -> tuple[tuple[Names, ...]
     return tuple(names), result
 
 
-def _diagonals(x: Tensor, names: Names) -> tuple[Tensor, Names]:
-    """A name that stands twice in one tensor means the diagonal of those dims."""
-    if len(set(names)) == len(names):
-        return x, names
-    dims = list(names)
+def _diagonals(shape: Shape, names: Names) -> tuple[list[tuple[int, int]], Shape, Names]:
+    """Pairs of dims of which diagonals are taken one after the other, as a name that stands twice
+    means; the shape and the names then.
+    """
+    pairs, sizes, dims = [], list(shape), list(names)
     for name in names:
         while dims.count(name) > 1:
             first = dims.index(name)
             second = dims.index(name, first + 1)
-            if x.shape[first] != x.shape[second]:
-                raise ShapeError(f'einsum(): "{name}" stands for dims of {x.shape[first]} and '
-                                 f"{x.shape[second]}")  # fmt: skip
-            x = x.diagonal(0, first, second)
+            if sizes[first] != sizes[second]:
+                raise ShapeError(f'einsum(): "{name}" stands for dims of {sizes[first]} and '
+                                 f"{sizes[second]}")  # fmt: skip
+            pairs.append((first, second))
+            size = sizes[first]
+            sizes = [n for d, n in enumerate(sizes) if d not in (first, second)] + [size]
             dims = [n for d, n in enumerate(dims) if d not in (first, second)] + [name]
-    return x, tuple(dims)
+    return pairs, tuple(sizes), tuple(dims)
 
 
 class _Layout(NamedTuple):
@@ -192,14 +183,47 @@ def _planned(
     return left, right, bool(sums), [sizes[n] for n in out], out
 
 
-def _multiply(
-    x: Tensor, names: Names, y: Tensor, other: Names, wanted: frozenset[str]
-) -> tuple[Tensor, Names]:
-    left, right, adds, shape, dims = _plan(names, tuple(x.shape), other, tuple(y.shape), wanted)
-    product = left.of(x) @ right.of(y) if adds else left.of(x) * right.of(y)
-    return product if list(product.shape) == shape else product.reshape(shape), dims
+class _Program(NamedTuple):
+    """What an equation comes to for operands of some shapes."""
+
+    diagonals: list[tuple[int, int, int]]  # of an operand, along two dims
+    products: list[tuple[_Layout, _Layout, bool, list[int]]]  # as _planned has them
+    gone: list[int]  # dims that are added up in the end
+    order: list[int] | None  # in which the dims are then
+
+    def run(self, tensors: list[Tensor]) -> Tensor:
+        for k, first, second in self.diagonals:
+            tensors[k] = tensors[k].diagonal(0, first, second)
+        x = tensors[0]
+        for (left, right, adds, shape), y in zip(self.products, tensors[1:], strict=True):
+            x = left.of(x) @ right.of(y) if adds else left.of(x) * right.of(y)
+            if list(x.shape) != shape:
+                x = x.reshape(shape)
+        if self.gone:
+            x = x.sum(self.gone)
+        return x if self.order is None else x.permute(self.order)
 
 
-# What follows from names and shapes alone is kept: it takes longer than a small product.
-_parse = functools.lru_cache(maxsize=256)(_parsed)
-_plan = functools.lru_cache(maxsize=256)(_planned)
+def _programmed(equation: str, shapes: tuple[Shape, ...]) -> _Program:
+    names, result = _parsed(equation, shapes)
+    diagonals, parts = [], []
+    for k, (given, of_given) in enumerate(zip(shapes, names, strict=True)):
+        pairs, shape, dims = _diagonals(given, of_given)
+        diagonals += [(k, *pair) for pair in pairs]
+        parts.append((shape, dims))
+    shape, dims = parts[0]
+    products = []
+    for k, (other_shape, other) in enumerate(parts[1:], 2):
+        wanted = frozenset(result).union(*(later for _, later in parts[k:]))
+        left, right, adds, flat, dims = _planned(dims, shape, other, other_shape, wanted)
+        products.append((left, right, adds, flat))
+        shape = tuple(flat)
+    gone = [d for d, name in enumerate(dims) if name not in result]
+    left_over = tuple(name for name in dims if name in result)
+    own = bool(gone) or bool(products)  # else it may be an operand itself
+    order = None if own and left_over == result else [left_over.index(name) for name in result]
+    return _Program(diagonals, products, gone, order)
+
+
+# What follows from the equation and shapes alone is kept: it takes longer than a small product.
+_program = functools.lru_cache(maxsize=256)(_programmed)
