@@ -83,6 +83,27 @@ def test_topk_is_the_front_of_the_sort(dtype, largest, device):
                 assert same_bits(values, x, expected[:, :k])
 
 
+def test_topk_of_one_is_the_first_of_the_largest(device):
+    nan = float("nan")
+    for dtype in ("float32", "bfloat16", "int64", "uint8", "bool"):
+        rows = [[1, 0, 1], [0, 0, 0], [0, 1, 1]]
+        if "float" in dtype:
+            rows += [[0, nan, 1], [nan, nan, 2], [-0.0, 0.0, -1]]
+        x = tensor(rows, dtype, device)
+        for dim in (0, 1):
+            for largest in (True, False):
+                values, places = x.topk(1, dim, largest)
+                want, at = x.sort(dim, descending=largest)
+                assert bits(values) == bits(want.narrow(dim, 0, 1))
+                assert bits(places) == bits(at.narrow(dim, 0, 1))
+    x = flow.rand(4, 5, device=device, requires_grad=True)
+    x.topk(1)[0].sum().backward()
+    np.testing.assert_array_equal(host(x.grad), host(x) == host(x).max(1, keepdims=True))
+    with pytest.raises(IndexError, match="topk"):
+        flow.zeros(3, 0, device=device).topk(1)
+    assert flow.zeros(0, 3, device=device).topk(1)[0].shape == (0, 1)
+
+
 def test_topk_of_many_equal_elements_takes_the_first(device):
     for width in (100, 5000, 200_000):
         x = flow.zeros(2, width, device=device)
