@@ -181,6 +181,7 @@ class CpuIndexPut final : public IndexPut {
   static constexpr int64_t kColumns = 512;  // that are summed at a time
   // Ordering rows of so few elements by their places costs more than adding them.
   static constexpr int64_t kShortRow = 16;
+  static constexpr int64_t kWideRow = 128;  // beyond it the calls for each row cost little
 
   // f(o, place, begin, end) for every place that has rows: sorted.rows[begin] .. [end - 1].
   template <class F>
@@ -209,11 +210,12 @@ class CpuIndexPut final : public IndexPut {
   static bool TakesRowsInOrder(const IndexRows& s) {
     return s.inner <= kShortRow || s.outer * ColumnParts(s) >= NumThreads();
   }
-  // Whether 16-bit floats are summed in a copy of float32.
+  // Whether 16-bit floats are summed in a copy of float32, by one thread for each outer one: an
+  // element of the copy costs a twentieth of one that goes through the places.
   bool SumsWide(const IndexRows& s) const {
-    constexpr int64_t kMostPerRow = 4;  // places
-    return spec_.mode != Mode::kCopy && ComputeType(spec_.dtype) != spec_.dtype &&
-           s.inner <= kShortRow && s.size <= kMostPerRow * s.count;
+    if (spec_.mode == Mode::kCopy || ComputeType(spec_.dtype) == spec_.dtype) return false;
+    if (s.inner <= kShortRow) return s.size <= 20 * s.count;
+    return s.inner <= kWideRow && s.size <= 2 * s.count && s.outer >= NumThreads();
   }
   // f(to, from, n) for n columns of each row, in the order of the rows.
   template <class X, class T, class F>
@@ -277,6 +279,11 @@ class CpuIndexPut final : public IndexPut {
       AddLines(s, index, skipped, alpha, widen, x, sums);
     } else {
       ForRowsInOrder(s, index, skipped, x, sums, [=](float* to, const T* from, int64_t n) {
+        if (n > kShortRow) {
+          float row[kWideRow];
+          widen(n, from, row);
+          return AddScaled(to, row, n, alpha);
+        }
         for (int64_t i = 0; i < n; ++i) to[i] += static_cast<float>(from[i]) * alpha;
       });
     }

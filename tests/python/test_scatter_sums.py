@@ -9,7 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
-from numerics import flow, host, tensor
+from numerics import bits, flow, host, tensor
 
 RNG = np.random.default_rng(5)
 
@@ -219,3 +219,34 @@ def test_more_threads_than_columns_divide_into(inner, threads):
         np.testing.assert_array_equal(got, np.stack([x[1], 0 * x[0], x[0] + x[2], 0 * x[0]]))
     finally:
         flow.set_num_threads(before)
+
+
+# In a copy of float32 up to 128 elements a row, where places are few; else by the places.
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("inner", [1, 2, 16, 17, 64, 65, 128, 129])
+def test_index_add_of_16_bits_is_rounded_once(dtype, inner, device):
+    rng = np.random.default_rng(inner)
+    for size, count in ((7, 40), (40, 40), (90, 40), (800, 40), (900, 40), (3, 1)):
+        x, y = rng.standard_normal((2, size, inner)), rng.standard_normal((2, count, inner))
+        at = rng.integers(0, size, count)
+        got = tensor(x, dtype, device)
+        want, added = host(got).astype(np.float32), host(tensor(y, dtype)).astype(np.float32)
+        for k, place in enumerate(at):
+            want[:, place] += added[:, k] * np.float32(1.5)
+        got.index_add_(1, flow.tensor(at, device=device), tensor(y, dtype, device), alpha=1.5)
+        assert bits(got) == bits(tensor(want, "float32").to(got.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "int32", "uint8"])
+def test_extremes_of_special_numbers_at_a_place(dtype, device):
+    values = [0.0, -0.0, 1, 2] if "float" in dtype else [0, 1, 2, 3]
+    values += [np.nan, np.inf, -np.inf, -1] if "float" in dtype else []
+    for way, better in (("amax", lambda a, b: a > b), ("amin", lambda a, b: a < b)):
+        for first in values:
+            for then in values:
+                x = tensor([first], dtype, device)
+                x.scatter_reduce_(0, flow.zeros(1, dtype=flow.int64, device=device),
+                                  tensor([then], dtype, device), way)  # fmt: skip
+                want = then if better(then, first) or then != then else first
+                want = first if first != first else want
+                assert bits(x) == bits(tensor([want], dtype, device))
