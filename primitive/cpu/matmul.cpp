@@ -132,7 +132,7 @@ bool IsVectorProduct(const MatmulShape& s) {
 bool AreDots(const MatmulShape& s) {
   constexpr int64_t kLeast = 8;  // elements, below which a plain loop is as fast
   const bool dense = (!s.transpose_a || s.lda == 1) && (s.transpose_b || s.ldb == 1);
-  return s.batch > 1 && s.m == 1 && s.n == 1 && s.k >= kLeast && dense && !s.add_bias;
+  return s.m == 1 && s.n == 1 && s.k >= kLeast && dense && !s.add_bias;
 }
 
 // A product of a matrix and a vector: where they lie, in elements.
