@@ -157,9 +157,22 @@ class CpuCopy final : public Copy {
                     char* dst) const {
     const int64_t src_stride = g.strides[0][g.ndim - 1];
     const int64_t dst_stride = g.strides[1][plane.row];
-    ForStrips(g, plane, TileRows(from_item_), [&](const auto& offsets, int64_t rows) {
-      CopyStrip(rows, plane.cols, src + offsets[0] * from_item_, src_stride,
-                dst + offsets[1] * to_item_, dst_stride);
+    const int64_t bytes = plane.cols * from_item_;  // of a row, which is not worth a call if short
+    const bool direct = !converts_ && bytes <= kLine;
+    const bool joined = dst_stride == plane.cols && bytes <= 4 * kLine;
+    const int64_t height = direct || joined ? kTileBytes / bytes : TileRows(from_item_);
+    ForStrips(g, plane, height, [&](const auto& offsets, int64_t rows) {
+      const char* from = src + offsets[0] * from_item_;
+      char* to = dst + offsets[1] * to_item_;
+      if (direct) {
+        transpose_(rows, plane.cols, from, src_stride, to, dst_stride);
+      } else if (joined) {
+        alignas(64) char tile[kTileBytes];
+        transpose_(rows, plane.cols, from, src_stride, tile, plane.cols);
+        convert_(rows * plane.cols, tile, to);
+      } else {
+        CopyStrip(rows, plane.cols, from, src_stride, to, dst_stride);
+      }
     });
   }
 
