@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 extern "C" {
@@ -110,10 +111,15 @@ int Getri(int n, T* a, int lda, const int* pivots, T* work, int lwork) {
   OFL_CALL(T, getri, &n, a, &lda, pivots, work, &lwork, &info);
   return info;
 }
+// Some libraries let a NaN through, where LAPACK's own names its order.
 template <class T>
 int Potrf(char uplo, int n, T* a, int lda) {
   int info = 0;
   OFL_CALL(T, potrf, &uplo, &n, a, &lda, &info, 1);
+  for (int i = 0; info == 0 && i < n; ++i) {
+    const T pivot = a[static_cast<int64_t>(i) * lda + i];
+    if (pivot != pivot) info = i + 1;
+  }
   return info;
 }
 template <class T>
