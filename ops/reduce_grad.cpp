@@ -269,6 +269,10 @@ Status NormGrad(GradContext& c) {
   OFL_ASSIGN_OR_RETURN(Tensor ratio, functional::Div(size, y));
   if (p != 2) {
     OFL_ASSIGN_OR_RETURN(ratio, functional::Pow(ratio, Scalar(p - 1)));
+    // A norm of p < 0 is 0 where any element is, and stays so when the others change.
+    if (p < 0) {
+      OFL_ASSIGN_OR_RETURN(ratio, Where(nothing, Scalar(0), ratio));
+    }
   } else {  // whose slope at 0 is that of x / y
     OFL_ASSIGN_OR_RETURN(Tensor slope, functional::Div(x, y));
     return c.Set(0, functional::Mul(g, slope));

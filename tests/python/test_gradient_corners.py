@@ -533,3 +533,17 @@ def test_reductions_into_places_have_gradients_in_place_too(name, reduce, includ
         (y * leaf([1.0, 2.0, 4.0])).sum().backward()
         results.append((y.tolist(), x.grad.tolist(), src.grad.tolist()))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("p", [-0.5, -1, -2.0])
+def test_a_norm_of_negative_order_stays_0_where_an_element_is(p, create_graph):
+    x = flow.tensor([[0.0, 2.0, 3.0], [1.0, 2.0, 3.0]], dtype=flow.float64, requires_grad=True)
+    y = flow.linalg.vector_norm(x, p, 1)
+    (dx,) = flow.autograd.grad(y.sum(), x, create_graph=create_graph)
+    assert y[0].item() == 0 and dx[0].tolist() == [0, 0, 0]
+    row = host(x)[1]
+    np.testing.assert_allclose(host(dx)[1], (row / np.sum(row**p) ** (1 / p)) ** (p - 1))
+    if create_graph:
+        (second,) = flow.autograd.grad(dx.sum(), x)
+        assert second[0].tolist() == [0, 0, 0] and np.isfinite(host(second)).all()
