@@ -10,6 +10,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "oneflow_lite/core/linalg_error.h"
 #include "oneflow_lite/core/scalar.h"
@@ -76,7 +77,8 @@ OFL_API StatusOr<Tensor> Svdvals(const Tensor& a);
 // the largest count as 0 (the dtype's epsilon times max(m, n)). driver: "gelsy" (of the CPU),
 // "gels" (of CUDA; for matrices of full rank), "gelsd", "gelss".
 OFL_API StatusOr<TensorList> Lstsq(const Tensor& a, const Tensor& b,
-                                   std::optional<double> rcond = {}, absl::string_view driver = "");
+                                   std::optional<double> rcond = {},
+                                   const std::optional<std::string>& driver = {});
 // The Moore-Penrose inverse. Singular values up to max(atol, rtol times the largest) count as 0;
 // rtol is the dtype's epsilon times max(m, n) unless atol is given, which makes it 0. Both are
 // numbers or tensors that broadcast with the batch. hermitian: A is symmetric.

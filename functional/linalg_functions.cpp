@@ -41,7 +41,10 @@ StatusOr<Tensor> Pinverse(const Tensor& a, double rcond) {
 
 StatusOr<TensorList> LuFactorFunction(const Tensor& a, bool pivot) {
   if (!pivot) return BadValue("linalg.lu_factor", "pivot", "False", "True");
-  return LuFactor(a);
+  StatusOr<TensorList> y = LuFactorEx(a, /*check_errors=*/true);
+  if (!y.ok()) return Renamed("linalg.lu_factor", y.status());
+  y->resize(2);
+  return y;
 }
 StatusOr<TensorList> LuFactorExFunction(const Tensor& a, bool pivot, bool check_errors) {
   if (!pivot) return BadValue("linalg.lu_factor_ex", "pivot", "False", "True");
@@ -148,10 +151,12 @@ OFL_REGISTER_FUNCTION(
     "linalg_cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> "
     "(Tensor L, Tensor info)",
     CholeskyEx, kFunction, "cholesky with LAPACK's info for each matrix in place of an error.");
-OFL_REGISTER_ADAPTER("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
-                     LuFactorFunction, LuFactor, kFunction,
-                     "L, below the diagonal, and U of A = P @ L @ U in one matrix, and the row,\n"
-                     "counted from 1, that each row changed places with.");
+OFL_REGISTER_ADAPTER(
+    "linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+    LuFactorFunction, LuFactor, kFunction,
+    "L, below the diagonal, and U of A = P @ L @ U in one matrix, and the row,\n"
+    "counted from 1, that each row changed places with. LinAlgError where U has a 0 on\n"
+    "its diagonal, with which nothing can be solved; lu_factor_ex has it, too.");
 OFL_REGISTER_ADAPTER(
     "linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> "
     "(Tensor LU, Tensor pivots, Tensor info)",
@@ -187,7 +192,7 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION("linalg_svdvals(Tensor A) -> Tensor", Svdvals, kFunction,
                       "The singular values, descending.");
 OFL_REGISTER_FUNCTION(
-    "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str driver='') -> "
+    "linalg_lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> "
     "(Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)",
     Lstsq, kFunction,
     "X of the least norm(A @ X - B). Residuals are there for more rows than columns and full\n"

@@ -164,12 +164,12 @@ StatusOr<TensorList> CallLstsq(const Tensor& a, const Tensor& b, double rcond,
 }  // namespace
 
 StatusOr<TensorList> Lstsq(const Tensor& given, const Tensor& given_b, std::optional<double> rcond,
-                           absl::string_view driver) {
+                           const std::optional<std::string>& driver) {
   constexpr char kName[] = "linalg.lstsq";
   OFL_RETURN_IF_ERROR(CheckMatrix(kName, "A", given));
   OFL_RETURN_IF_ERROR(CheckSameDType(kName, given, "B", given_b));
   const bool on_cuda = given.device().type == DeviceType::kCUDA;
-  const std::string way = driver.empty() ? (on_cuda ? "gels" : "gelsy") : std::string(driver);
+  const std::string way = driver.value_or(on_cuda ? "gels" : "gelsy");
   const bool known = way == "gels" || way == "gelsy" || way == "gelsd" || way == "gelss";
   if (!known || (on_cuda && way != "gels")) {
     return BadValue(kName, "driver", absl::StrCat("\"", way, "\""),

@@ -1491,7 +1491,7 @@ def linalg_lstsq(
     B: Tensor,
     rcond: float | None = None,
     *,
-    driver: str = "",
+    driver: str | None = None,
     out: Tensor | Sequence[Tensor] | None = None,
 ) -> _SolutionResidualsRankSingularValues: ...
 def linalg_lu(

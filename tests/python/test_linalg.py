@@ -80,6 +80,27 @@ def test_elements_that_are_not_finite():
             call(a)
 
 
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_nan_is_in_no_positive_definite_matrix(dtype, upper):
+    for n in (1, 3, 70, 300):  # one column, and several blocks of LAPACK's
+        for at in {0, n // 2, n - 1}:
+            a = flow.eye(n, dtype=getattr(flow, dtype)) * 4
+            a[at, at] = float("nan")
+            batch = flow.stack([flow.eye(n, dtype=a.dtype), a])
+            with pytest.raises(L.LinAlgError, match=f"element 1.*minor of order {at + 1} is not"):
+                L.cholesky(batch, upper=upper)
+            assert L.cholesky_ex(batch, upper=upper).info.tolist() == [0, at + 1]
+
+
+def test_a_factor_that_solves_nothing_is_an_error():
+    for a in (flow.ones(2, 2), flow.zeros(3, 2), flow.stack([flow.eye(2), flow.zeros(2, 2)])):
+        with pytest.raises(L.LinAlgError, match=r"^linalg.lu_factor\(\): .*singular"):
+            L.lu_factor(a)
+        assert L.lu_factor_ex(a).info.max().item() > 0
+        assert flow.allclose(flow.matmul(*L.lu(a)[:2]) @ L.lu(a).U, a)
+
+
 @pytest.mark.parametrize("rank", [1, 2])
 def test_the_gradient_of_a_determinant_that_is_zero(rank, device):
     """The cofactors are there, at the first order and at the second."""
@@ -169,6 +190,7 @@ def test_drivers_of_least_squares(driver):
         assert found.rank.item() == 1 and found.residuals.shape == (0,)
     with pytest.raises(ValueError, match="driver"):
         L.lstsq(a, b, driver="qr")
+    assert flow.equal(L.lstsq(a, b, driver=None).solution, L.lstsq(a, b).solution)
 
 
 def test_tolerances():
