@@ -154,7 +154,7 @@ StatusOr<Tensor> HuberLoss(const Tensor& x, const Tensor& target, absl::string_v
                            double delta, const Tensor& weight) {
   if (!(delta > 0)) return BadValue("huber_loss", "delta", absl::StrCat(delta), "positive");
   OFL_RETURN_IF_ERROR(CheckWeight("huber_loss", weight, x));
-  return RunWeighted({"huber_loss", {"huber", delta}, x, target}, weight, reduction, true);
+  return RunWeighted({"huber_loss", {"huber", delta}, x, target}, weight, reduction, false);
 }
 
 StatusOr<Tensor> KlDiv(const Tensor& x, const Tensor& target, absl::string_view reduction,
@@ -269,7 +269,10 @@ OFL_REGISTER_FUNCTION(
 OFL_REGISTER_FUNCTION(
     "huber_loss(Tensor input, Tensor target, str reduction='mean', float delta=1.0, "
     "Tensor? weight=None) -> Tensor",
-    HuberLoss, kFunction, "delta times smooth_l1_loss with that beta; weighted as mse_loss.");
+    HuberLoss, kFunction,
+    "delta times smooth_l1_loss with that beta. weight multiplies each loss; unlike mse_loss's, "
+    "the\n"
+    "mean is over their number.");
 OFL_REGISTER_FUNCTION(
     "kl_div(Tensor input, Tensor target, str reduction='mean', bool log_target=False) -> Tensor",
     KlDiv, kFunction,

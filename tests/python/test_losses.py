@@ -188,3 +188,18 @@ def test_a_variance_that_is_a_number(var, device):
     for got in (F.gaussian_nll_loss(x, y, var, full=True),
                 flow.nn.GaussianNLLLoss(full=True)(x, y, var)):  # fmt: skip
         assert got.item() == want.item()
+
+
+def test_weights_of_elements():
+    """The mean of squares and of sizes is over the weights' sum, that of huber_loss is not."""
+    x, t, w = (flow.tensor(v, dtype=flow.float64) for v in (X, T, P))
+    for function, loss, divisor in (
+        (F.mse_loss, (X - T) ** 2, P.sum()),
+        (F.l1_loss, np.abs(X - T), P.sum()),
+        (F.huber_loss, near(X, T, 1.0), X.size),
+    ):
+        np.testing.assert_allclose(host(function(x, t, reduction="none", weight=w)), loss * P)
+        total = function(x, t, reduction="sum", weight=w).item()
+        np.testing.assert_allclose(total, (loss * P).sum())
+        mean = function(x, t, weight=w).item()
+        np.testing.assert_allclose(mean, (loss * P).sum() / divisor)

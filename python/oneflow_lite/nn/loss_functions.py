@@ -76,7 +76,10 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """``delta`` times :func:`smooth_l1_loss` with that ``beta``; weighted as :func:`mse_loss`."""
+    """``delta`` times :func:`smooth_l1_loss` with that ``beta``.
+
+    ``weight`` multiplies each loss; unlike :func:`mse_loss`'s, the mean is over their number.
+    """
     loss = _C.huber_loss(input, target, reduction, delta, weight)
     _warn_of_shapes("huber_loss", input, target)
     return loss
