@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "primitive/cpu/key_loops.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "primitive/cpu/simd_targets.h"
@@ -99,11 +100,24 @@ int Differing(const Key* keys, int64_t n) {
   return static_cast<int>(std::bit_width(differ));
 }
 
-// The largest bound that no more than `rank` keys are below, two bits at a time.
+// The largest bound that no more than `rank` keys are below, two bits at a time. Few keys become
+// whole vectors, by keys that no bound is above.
 template <class Key>
-cpu::Selected<Key> Ranked(const Key* keys, int64_t n, int64_t rank) {
-  const int bits = (Differing(keys, n) + 1) / 2 * 2;
-  if (bits == 0) return {keys[0], rank};
+cpu::Selected<Key> Ranked(const Key* given, int64_t count, int64_t rank) {
+  constexpr int64_t kFew = 512;
+  const hn::ScalableTag<Key> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int bits = (Differing(given, count) + 1) / 2 * 2;
+  if (bits == 0) return {given[0], rank};
+  HWY_ALIGN Key whole[kFew];
+  const Key* keys = given;
+  int64_t n = count;
+  if (n % lanes != 0 && n < kFew) {
+    n = (n + lanes - 1) / lanes * lanes;
+    std::copy_n(given, count, whole);
+    std::fill(whole + count, whole + n, static_cast<Key>(~Key{0}));
+    keys = whole;
+  }
   const Key differing = ~Key{0} >> (8 * static_cast<int>(sizeof(Key)) - bits);
   Key key = keys[0] & ~differing;
   int64_t before = 0;

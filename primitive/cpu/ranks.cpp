@@ -12,9 +12,13 @@ using cpu::RowRanges;
 
 // From this many ranks of a row on, one sort finds them sooner than a selection of each.
 constexpr int64_t kManyRanks = 12;
-// A selection of a row takes some 200 ns, however short it is.
-constexpr int64_t kShortRow = 24;
-bool IsSorted(int64_t cols, int64_t ranks) { return ranks >= kManyRanks || cols <= kShortRow; }
+// Of a short row a selection takes as long as sorting so many elements, or of 8 bytes twice as
+// many.
+constexpr int64_t kSortedPerRank = 12;
+bool IsSorted(int64_t cols, int64_t ranks, size_t item) {
+  const int64_t most = kSortedPerRank * (item == 8 ? 2 : 1);
+  return ranks >= kManyRanks || cols <= most * ranks;
+}
 
 // The ranks that are wanted of each row; those of rows without a NaN are found once.
 class RanksOfRows {
@@ -52,7 +56,7 @@ class CpuRankSelect final : public RankSelect {
         const int64_t wanted = ranks.count(), first = row * wanted, some = Numbers(x, cols);
         const bool found = wanted == 1 && KeepFirst(cols, ranks.At(0, some) + 1, x, places + first);
         if (numbers) numbers[row] = some;
-        if (!found && !IsSorted(cols, wanted)) {
+        if (!found && !IsSorted(cols, wanted, sizeof(T))) {
           Select(ranks, cols, some, x, places + first, memory);
         } else if (!found) {
           cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
@@ -70,8 +74,9 @@ class CpuRankSelect final : public RankSelect {
  private:
   // Two lists of keys, or of items.
   size_t Bytes(int64_t cols, const Ranks& ranks) const {
-    const size_t each = IsSorted(cols, ranks.per_row()) ? sizeof(cpu::WideItem)
-                                                        : std::max<size_t>(4, SizeOf(dtype_));
+    const size_t each = IsSorted(cols, ranks.per_row(), SizeOf(dtype_))
+                            ? sizeof(cpu::WideItem)
+                            : std::max<size_t>(4, SizeOf(dtype_));
     return 2 * static_cast<size_t>(cols) * each;
   }
 
@@ -88,9 +93,11 @@ class CpuRankSelect final : public RankSelect {
     return cols;
   }
 
-  // The place of the k-th item; false as cpu::KeepFirst says.
+  // The place of the k-th item; false as cpu::KeepFirst says, or where a selection is quicker.
   template <class T>
   bool KeepFirst(int64_t cols, int64_t k, const T* x, int64_t* place) const {
+    constexpr int64_t kFew = 4;  // more of them pay where most elements come after them
+    if (sizeof(T) < 8 && k > kFew && cols < kFew * k) return false;
     bool found = false;
     cpu::VisitItem<T>(cols, [&]<class Item>(Tag<Item>) {
       Item items[cpu::kFewKept];

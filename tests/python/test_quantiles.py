@@ -123,10 +123,10 @@ def test_what_is_refused(name):
             call()
 
 
-# On the CPU rows of up to 24 elements are sorted, of others each rank is selected, or from 12 ranks
-# on all are sorted.
-@pytest.mark.parametrize("cols", [1, 2, 3, 23, 24, 25, 26, 40])
-@pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 12])
+# On the CPU rows of up to 12 elements for each rank (of 8 bytes 24) are sorted, of others each rank
+# is selected, or from 12 ranks on all are sorted.
+@pytest.mark.parametrize("cols", [1, 2, 3, 12, 13, 24, 25, 31, 32, 33, 48, 49, 73])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 12])
 def test_widths_and_counts(cols, count, device):
     rng = np.random.default_rng(cols)
     for dtype in ("float32", "bfloat16", "float64"):
@@ -141,7 +141,7 @@ def test_widths_and_counts(cols, count, device):
 
 # Keys that differ in few bits, or in none, and that are counted above 512.
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("cols", [40, 511, 512, 513, 3000])
+@pytest.mark.parametrize("cols", [5, 15, 16, 17, 40, 511, 512, 513, 3000])
 def test_medians_of_few_values(dtype, cols, device):
     rng = np.random.default_rng(cols)
     for low, high in ((5, 6), (0, 2), (0, 10), (-100 if dtype[0] != "u" else 0, 100)):
