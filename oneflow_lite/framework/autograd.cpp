@@ -99,6 +99,11 @@ class OpNode final : public Node {
 // An in-place op may not destroy what a leaf's gradient is about. A view that requires grad of a
 // base that does not is a leaf, or comes from one.
 Status CheckMayMutate(const OpDef& op, const Tensor& self) {
+  if (autograd::Find(self) && autograd::Find(self)->of_function) {
+    return Error(ErrorKind::kRuntime, op.name,
+                 "(): a view that a Function gave cannot be changed in place: its gradient by the "
+                 "Function's backward would be lost; clone it first, or in forward");
+  }
   const Tensor base = autograd::Base(self);
   const Tensor& owner = base.defined() ? base : self;
   const bool is_leafs = autograd::RequiresGrad(owner) && autograd::IsLeaf(owner);
@@ -131,6 +136,7 @@ void RememberBase(const OpCall& call) {
   AutogradMeta& meta = autograd::MetaOf((*call.outputs)[0]);
   meta.base = base.defined() ? base : input;
   meta.view_version = input.version();
+  meta.of_function = autograd::Find(input) && autograd::Find(input)->of_function;
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class OFL_API AutogradMeta : public AutogradMetaBase {
   // A view: its base, and the storage version its grad_fn speaks of.
   Tensor base;
   uint32_t view_version = 0;
+  bool of_function = false;  // a view that a Function gave, or was cut from one: KeepViewOfFunction
 
   // Names to the walk each reference that is counted here.
   void VisitOwned(OwnedWalk& walk) const;
@@ -117,6 +118,10 @@ OFL_API StatusOr<HookHandle> AddPostHook(const Tensor& leaf, GradHook hook,
 OFL_API Tensor Base(const Tensor& t);
 // Where t's gradient flows: (null, 0) where none is wanted.
 OFL_API Edge GradientEdge(const Tensor& t);
+// After SetHistory of what forward of a Function gave and is a view. Where others see its memory
+// with a history of their own (`shared`), an in-place change by it is refused, and its use after
+// one by them; else it is no view any more, but a tensor of its own.
+OFL_API void KeepViewOfFunction(const Tensor& view, bool shared);
 // Makes `node` the producer of t's value.
 OFL_API void SetHistory(const Tensor& t, Ref<Node> node, uint32_t output_nr);
 // Lets `node` go backward on the stream that is current now, where work on the device has one.

@@ -197,9 +197,21 @@ Status RebaseHistory(const Tensor& self, Ref<Node> node) {
   return RefreshView(self);
 }
 
+void KeepViewOfFunction(const Tensor& view, bool shared) {
+  AutogradMeta& meta = MetaOf(view);
+  if (!shared) meta.base = Tensor();
+  meta.of_function = shared;
+  meta.view_version = view.version();
+}
+
 Status RefreshView(const Tensor& t) {
   AutogradMeta* meta = Find(t);
   if (!meta || !meta->base.defined() || meta->view_version == t.version()) return OkStatus();
+  if (meta->of_function) {
+    return Error(ErrorKind::kRuntime, "a view that a Function gave, ", Describe(t),
+                 ", is used after its memory was changed in place: its gradient by the Function's "
+                 "backward is lost; clone the view before the change, or in forward");
+  }
   if (Edge edge = GradientEdge(meta->base); edge.node) {
     OFL_ASSIGN_OR_RETURN(ViewInBase view, RelativeView(t, meta->base));
     auto node = MakeRef<ViewNode>(std::move(view));

@@ -128,6 +128,16 @@ TensorList ReadOrThrow(const char* argument, const py::object& o) {
   return list;
 }
 
+// Whether others see the memory of an output that is a view: an input, another output, or what
+// requires grad.
+bool IsShared(const Tensor& view, const TensorList& in, const TensorList& out) {
+  const auto shares = [&](const Tensor& t) {
+    return t.defined() && !t.IsSame(view) && t.storage()->Overlaps(*view.storage());
+  };
+  return autograd::RequiresGrad(autograd::Base(view)) ||
+         std::any_of(in.begin(), in.end(), shares) || std::any_of(out.begin(), out.end(), shares);
+}
+
 void RecordFunction(const std::string& name, const py::object& inputs, const py::object& outputs,
                     const py::object& saved, const py::object& backward) {
   const TensorList in = ReadOrThrow("inputs", inputs), out = ReadOrThrow("outputs", outputs);
@@ -146,6 +156,9 @@ void RecordFunction(const std::string& name, const py::object& inputs, const py:
                          "(): a view cannot be changed in place by a Function; clone it first"));
     }
     autograd::SetHistory(out[i], node, static_cast<uint32_t>(i));
+    if (autograd::Base(out[i]).defined()) {
+      autograd::KeepViewOfFunction(out[i], IsShared(out[i], in, out));
+    }
   }
 }
 

@@ -83,6 +83,9 @@ class Function:
     each output and gives one per argument of forward, None for what has none; written with
     functions of oneflow_lite it can be differentiated again. Instead of taking ``ctx``, forward may
     leave it to ``setup_context(ctx, inputs, output)``.
+
+    An output that is an input, or a view of one, is refused with a RuntimeError where it is changed
+    in place, and where it is used after its memory was: its gradient would pass ``backward`` by.
     """
 
     forward: Callable[..., Any]
@@ -127,6 +130,14 @@ class Function:
             raise RuntimeError(f"{cls.__name__}: a leaf that requires grad cannot be changed in "
                                "place; use no_grad or detach")  # fmt: skip
 
+    @classmethod
+    def _passed_on(cls, x: Tensor, flows: bool) -> Tensor:
+        """Another tensor of the input's memory, as a view of it where gradients flow back."""
+        if not flows:
+            return x.detach()
+        with no_grad():
+            return x.view(x.shape)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         name = type(self).__name__
         raise TypeError(f"{name}: an instance cannot be called; write {name}.apply(...)")
@@ -166,7 +177,10 @@ class Function:
         cls._check_dirty(dirty, args, outputs)
         # What forward passes on unchanged gets a history of its own.
         passed = {id(a) for a in args} - dirty
-        outputs = [o.detach() if id(o) in passed and isinstance(o, Tensor) else o for o in outputs]
+        outputs = [
+            cls._passed_on(o, f) if id(o) in passed and isinstance(o, Tensor) else o
+            for o, f in zip(outputs, flows, strict=True)
+        ]
         recorded = [o if f else None for o, f in zip(outputs, flows, strict=True)]
         inputs = [a for a in args if isinstance(a, Tensor)]
         tensors = [o if isinstance(o, Tensor) else None for o in outputs]

@@ -23,6 +23,11 @@ class _Seen(Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
         return (None, *ctx.see(grads))
 
+    @classmethod
+    def _passed_on(cls, x: Tensor, flows: bool) -> Tensor:
+        """Its own tensor: what a module gets or gives may be changed in place."""
+        return x.detach()
+
 
 def _watched(values: Any, see: Callable[[tuple], tuple]) -> tuple[Any, list[bool]]:
     """The tensors among a tensor or a tuple through ``see``, and which they are."""
