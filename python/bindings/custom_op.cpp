@@ -178,8 +178,11 @@ StatusOr<Tensor> OwnMemory(const py::object& object, const TensorList& earlier, 
   bool shared = std::any_of(earlier.begin(), earlier.end(), shares);
   for (int i = 0; i < c.num_inputs(); ++i) shared = shared || shares(c.input(i));
   if (shared) return functional::Clone(out);
-  // Of the owners two are known: `object`, and the list that forward gave.
-  return object.ref_count() > 2 || autograd::RequiresGrad(out) ? out.Detach() : out;
+  // Of the owners two are known: `object`, and the list that forward gave. The base of a view would
+  // take part in its changes, and is not known to the call.
+  const bool as_it_is =
+      object.ref_count() <= 2 && !autograd::RequiresGrad(out) && !autograd::Base(out).defined();
+  return as_it_is ? out : out.Detach();
 }
 
 class PythonKernel final : public BoundKernel {

@@ -335,6 +335,23 @@ def test_outputs_share_nothing():
     assert op(x)[3] is not d
 
 
+def test_a_view_of_memory_of_its_own_may_be_changed_in_place():
+    @flow.register_op("register_op_test::doubled_flat")
+    class DoubledFlat:
+        def forward(x):
+            return (x * 2).view(-1)
+
+        def backward(ctx, dy):
+            return 2 * dy.view(ctx.x.shape)
+
+    x = flow.ones(2, 2, requires_grad=True)
+    y = DoubledFlat(x)
+    y[:1].mul_(5)
+    y.add_(1)
+    y.sum().backward()
+    assert y.tolist() == [11, 3, 3, 3] and x.grad.tolist() == [[10, 2], [2, 2]]
+
+
 def test_memory_that_comes_back_through_numpy_is_copied():
     outside = [
         lambda x: flow.from_numpy(x.numpy().T),
