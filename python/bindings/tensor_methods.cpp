@@ -49,7 +49,7 @@ PyObject* ElementAt(DType dtype, const void* p) {
 
 PyObject* Item(const Tensor& t, absl::string_view function) {
   if (t.numel() != 1) {
-    return Raise(ErrorKind::kRuntime,
+    return Raise(ErrorKind::kShape,
                  absl::StrCat(function,
                               "(): only a tensor with one element has a value, but this "
                               "is ",

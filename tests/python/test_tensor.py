@@ -208,6 +208,9 @@ def test_item_and_numbers():
         flow.ones(2).item()
     with pytest.raises(RuntimeError, match=r"bool\(\): only a tensor with one element"):
         bool(flow.ones(2))
+    for number in (int, float):  # ValueError as in PyTorch, which has RuntimeError for item()
+        with pytest.raises(ValueError, match=f"{number.__name__}.*only a tensor with one"):
+            number(flow.ones(2))
     with pytest.raises(TypeError, match="index"):
         [1][flow.tensor(0.0)]
     with pytest.raises(RuntimeError, match="has no data"):
