@@ -4,8 +4,8 @@
 // where there are fewer heads than threads) and works out its weights again, tile by tile, from
 // the log-sum-exp that the forward pass left (Dao et al., "FlashAttention", 2022, algorithm 4):
 //   p = exp(s - lse), dv += p^T dout, dp = dout v^T, ds = p (dp - delta), dq += ds k, dk += ds^T q
-// with delta = sum(dout out). Dropout's factors apply to p in dv and to dp. A large lse in float32
-// has lost the digits that tell near scores apart: for such rows it is worked out again, in two
+// with delta = sum(dout out). Dropout's factors apply to p in dv and to dp. A large lse has
+// lost the digits that tell near scores apart: for such rows it is worked out again, in two
 // numbers.
 #include <cmath>
 
@@ -49,8 +49,9 @@ struct BackwardRoom {
   }
 };
 
-// Beyond, the rounding of a float32 is more than 2e-6 of a weight.
-constexpr double kLargeLse = 32;
+// Beyond, the rounding of a float32 is more than 2e-6 of a weight, that of a float64 than 1e-12.
+template <class C>
+constexpr double kLargeLse = sizeof(C) == 4 ? 32 : 8192;
 
 // What the passes share: delta and lse as the sum of two numbers, and the sums of dq where the
 // elements are narrower than C or several threads add to one head: [splits, batch, head, query,
@@ -104,9 +105,9 @@ class BackwardPass {
       // One that saw nothing: all its weights are 0.
       shared_.base[row] = lse == -kInfinity ? kInfinity : lse;
       shared_.rest[row] = 0;
-      large = large || (std::abs(lse) > kLargeLse && std::abs(lse) < kInfinity);
+      large = large || (std::abs(lse) > kLargeLse<C> && std::abs(lse) < kInfinity);
     }
-    if (large && sizeof(C) == 4) Normalize(b, h, first, m, room);
+    if (large) Normalize(b, h, first, m, room);
   }
 
   // Task of Division: part `split` of the keys of a head of k and v.

@@ -259,6 +259,20 @@ def test_large_scores_keep_their_gradients(device):
     np.testing.assert_allclose(host(v.grad), 1, rtol=2e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("far", [-1e4, -1e9, -1e30, "lowest"])
+def test_keys_that_are_all_far_away_have_the_gradients_of_their_weights(far, dtype, device):
+    """A mask that adds one large number to each key leaves equal weights, not weights of 1."""
+    far = flow.finfo(getattr(flow, dtype)).min if far == "lowest" else far
+    q = flow.zeros(1, 1, 3, 8, dtype=getattr(flow, dtype), device=device)
+    k, v = (flow.ones(1, 1, 5, 8, dtype=q.dtype, device=device).requires_grad_() for _ in "kv")
+    mask = flow.zeros(3, 5, dtype=q.dtype, device=device)
+    mask[1] = far
+    attend(q, k, v, mask).sum().backward()
+    np.testing.assert_allclose(host(v.grad), 0.6, rtol=1e-5)
+    assert (host(k.grad) == 0).all()
+
+
 def test_memory_does_not_grow_with_the_square_of_the_length():
     """16384 tokens would be 1 GiB of scores; the tiles need some MiB."""
     q = flow.randn(1, 1, 16384, 8, requires_grad=True)

@@ -130,11 +130,11 @@ __global__ void __launch_bounds__(kThreads)
       e[j] = v;
       largest = Larger{}(largest, v);
     }
-    // A large float32 has lost the digits that tell near scores apart: it is worked out again, as
-    // the sum of two numbers.
-    const C given = lse[row.whole];
+    // A large one has lost the digits that tell near scores apart: it is worked out again, as the
+    // sum of two numbers.
+    const C given = lse[row.whole], large = sizeof(C) == 4 ? C(32) : C(8192);
     C base = given, rest = 0;
-    if (sizeof(C) == 4 && fabs(given) > C(32) && fabs(given) < C(INFINITY)) {
+    if (fabs(given) > large && fabs(given) < C(INFINITY)) {
       base = block.Reduce(largest, Larger{}, lowest);
       for (int64_t j = threadIdx.x; j < visible; j += kThreads) rest += exp(e[j] - base);
       rest = log(block.Reduce(rest, Plus{}, C(0)));
