@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
@@ -73,7 +74,8 @@ struct Given {
     return Error(ErrorKind::kDType, kName, "(): query ", Name(q.dtype()), ", key ", Name(k.dtype()),
                  ", value ", Name(v.dtype()),
                  mask.defined() ? absl::StrCat(", attn_mask ", Name(mask.dtype())) : "",
-                 " do not go together: expected one floating dtype, or bool for the mask");
+                 " do not go together: expected one floating dtype, for the mask float32 or bool, "
+                 "too");
   }
 
   Status Check() const {
@@ -89,7 +91,7 @@ struct Given {
       return WrongDTypes();
     }
     if (mask.defined() && mask.dtype() != DType::kBool && mask.dtype() != q.dtype() &&
-        !(mask.dtype() == DType::kFloat32 && SizeOf(q.dtype()) == 2)) {
+        mask.dtype() != DType::kFloat32) {
       return WrongDTypes();
     }
     const bool matrices = q.ndim() >= 2 && k.ndim() >= 2 && v.ndim() >= 2;
@@ -259,6 +261,9 @@ StatusOr<Operands> OperandsOf(const Given& g, const Leading& lead) {
   }
   if (g.mask.defined()) {
     OFL_ASSIGN_OR_RETURN(o.mask, MaskInFourDims(g, lead));
+    if (g.mask.dtype() == DType::kFloat32 && g.q.dtype() == DType::kFloat64) {
+      OFL_ASSIGN_OR_RETURN(o.mask, Cast(o.mask, DType::kFloat64));
+    }
   }
   return o;
 }

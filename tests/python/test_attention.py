@@ -273,6 +273,24 @@ def test_keys_that_are_all_far_away_have_the_gradients_of_their_weights(far, dty
     assert (host(k.grad) == 0).all()
 
 
+def test_a_mask_of_float32_goes_with_every_dtype(device):
+    rng = np.random.default_rng(2)
+    values = rng.standard_normal((3, 2, 4, 5, 8))
+    added = rng.standard_normal((5, 5)).astype(np.float32)
+    exact = np_attention(*values, mask=added.astype(np.float64))
+    for dtype, tolerance in (("float64", 1e-12), ("float32", 1e-5), ("bfloat16", 5e-2)):
+        q, k, v = (tensor(x, dtype, device).requires_grad_() for x in values)
+        mask = tensor(added, "float32", device).requires_grad_()
+        y = attend(q, k, v, mask)
+        assert y.dtype is q.dtype
+        np.testing.assert_allclose(host(y), exact, atol=tolerance)
+        if dtype == "float64":
+            y.sum().backward()
+            assert mask.grad.dtype is flow.float32 and mask.grad.shape == (5, 5)
+    with pytest.raises(flow.DTypeError, match="attn_mask float16 do not go together"):
+        attend(*(flow.zeros(2, 5, 8) for _ in "qkv"), flow.zeros(5, 5, dtype=flow.float16))
+
+
 def test_memory_does_not_grow_with_the_square_of_the_length():
     """16384 tokens would be 1 GiB of scores; the tiles need some MiB."""
     q = flow.randn(1, 1, 16384, 8, requires_grad=True)
