@@ -111,7 +111,7 @@ Match ReadSequence(const char* name, const ArgSchema& arg, PyObject* o, Value* o
     return m;
   }
   if (!PySequence_Check(o) || PyUnicode_Check(o) || PyBytes_Check(o)) return Match::kNo;
-  PyRef list(PySequence_List(o));
+  const PyRef list = OwnList(name, arg.name.c_str(), o);
   if (!list) return Match::kError;
   return ReadSequence(name, arg, list.get(), out);
 }

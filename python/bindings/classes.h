@@ -35,6 +35,8 @@ extern PyMethodDef registry_functions[];  // registry.cpp
 extern PyMethodDef creation_functions[];  // creation.cpp
 extern PyMethodDef index_functions[];     // tensor_index.cpp
 extern PyMethodDef numpy_functions[];     // numpy.cpp
+extern PyMethodDef items_functions[];     // items.cpp
+extern PyMethodDef composed_functions[];  // composed.cpp
 extern PyMethodDef dlpack_functions[];    // dlpack.cpp
 extern PyMethodDef pickle_functions[];    // tensor_pickle.cpp
 

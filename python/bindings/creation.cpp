@@ -133,7 +133,11 @@ class SequenceReader {
     // One copy to the host instead of one per element; a meta tensor has no numbers to give.
     if (IsTensor(o)) {
       PyRef list(PyObject_CallMethod(o, "tolist", nullptr));  // a subclass may give anything
-      return list ? PyRef(PySequence_Fast(list.get(), "tensor(): tolist() gave no list")) : PyRef();
+      PyRef items = list ? ListOf(list.get()) : PyRef();
+      if (!items && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_SetString(PyExc_TypeError, "tensor(): tolist() gave no list");
+      }
+      return items;
     }
     if (PyUnicode_Check(o) || PyBytes_Check(o) || !PySequence_Check(o)) {
       const std::string at = place_.empty() ? "" : " at " + ToString(place_);
@@ -143,7 +147,12 @@ class SequenceReader {
                    at.c_str(), Py_TYPE(o)->tp_name);
       return PyRef();
     }
-    return PyRef(PySequence_Fast(o, "tensor(): not a sequence"));
+    return ListOf(o);
+  }
+
+  static PyRef ListOf(PyObject* o) {
+    const bool is_list = PyList_CheckExact(o) || PyTuple_CheckExact(o);
+    return is_list ? PyRef::Borrow(o) : OwnList("tensor", "data", o);
   }
 
   // All numbers lie as deep as the first one.

@@ -288,19 +288,6 @@ std::vector<std::pair<int64_t, int64_t>> BoxOfShard(const Dims& shape, const Pla
 }
 
 void AddScope(py::module_& m) {
-  m.def(
-      "_placement_of",
-      [](const py::args& args) -> py::object {
-        if (!any_global.load(std::memory_order_relaxed)) return py::none();
-        for (PyObject* a : ItemsOf(args)) {
-          if (!IsTensor(a)) continue;
-          if (const GlobalSpec* g = GlobalOf(Unwrap(a))) {
-            return py::cast(PlacementObject{g->placement});
-          }
-        }
-        return py::none();
-      },
-      "That of the first global tensor among the arguments, or None.");
   const auto of_shard = [](const py::object& local, const std::vector<int64_t>& shape,
                            const PlacementObject& p, const py::object& sbp) {
     return TensorOfShard(local, Dims(shape.begin(), shape.end()), p, sbp);
@@ -330,6 +317,10 @@ void AddScope(py::module_& m) {
 }
 
 }  // namespace
+
+PyObject* WrapPlacement(const PlacementRef& placement) {
+  return py::cast(PlacementObject{placement}).release().ptr();
+}
 
 bool ReadPlaced(const char* function, PyObject* placement, PyObject* sbp, PlacedAt* out) {
   try {

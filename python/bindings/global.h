@@ -13,6 +13,8 @@ struct PlacedAt {
   PlacementRef placement = nullptr;
   NdSbp sbp;
 };
+// A new reference; throws where there is no memory.
+PyObject* WrapPlacement(const PlacementRef& placement);
 // False: an exception is set.
 bool ReadPlaced(const char* function, PyObject* placement, PyObject* sbp, PlacedAt* out);
 

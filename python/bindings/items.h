@@ -61,6 +61,23 @@ inline PyRef FindKey(PyObject* dict, PyObject* key) {
   return PyRef::Borrow(PyDict_GetItemWithError(dict, key));
 }
 
+// Calls f(key, value) for the items of a dict until it gives false, which is the result then. Both
+// are owned meanwhile.
+template <class F>
+bool EachItem(PyObject* dict, F&& f) {
+  PyObject *key, *value;
+  for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) {
+    const PyRef own_key = PyRef::Borrow(key), own_value = PyRef::Borrow(value);
+    if (!f(own_key.get(), own_value.get())) return false;
+  }
+  return true;
+}
+
+// A new list of the items of a sequence. It reads as many as the sequence's length says: one that
+// has no length, or gives more items than that, may give them without an end. Null: an exception is
+// set.
+PyRef OwnList(const char* function, const char* argument, PyObject* o);
+
 // Sets the ValueError for a list that gave no item; always false.
 inline bool RaiseChanged(const char* function, const char* argument) {
   PyErr_Format(PyExc_ValueError,

@@ -59,7 +59,10 @@ PyObject* NewSize(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return nullptr;
   }
   // A list of our own: __index__ of an item may run anything.
-  const PyRef items(given ? PySequence_List(given) : PyList_New(0));
+  const bool has_length = given && PySequence_Check(given);  // a generator has none
+  const PyRef items(has_length ? OwnList("Size", "sizes", given).Give()
+                    : given    ? PySequence_List(given)
+                               : PyList_New(0));
   if (!items) return nullptr;
   const Items each(items.get());
   for (Py_ssize_t i = 0; i < each.size(); ++i) {

@@ -227,7 +227,7 @@ def normal(
         raise ValueError("normal(): std has elements below 0 or NaN, but must not be negative")
     kind = {"dtype": tensors[0].dtype, "device": tensors[0].device} if tensors else {}
     kind |= {k: v for k, v in (("dtype", dtype), ("device", device)) if v is not None}
-    return _C.randn(list(size), generator=generator, **kind) * std + mean
+    return _C.randn(size, generator=generator, **kind) * std + mean
 
 
 FUNCTIONS = (as_tensor, asarray, linspace, logspace, normal)

@@ -8,7 +8,15 @@ import math
 import string
 from typing import Any, NamedTuple
 
-from oneflow_lite._oneflow_lite import ShapeError, Tensor, bfloat16, float16, float32, int64
+from oneflow_lite._oneflow_lite import (
+    ShapeError,
+    Tensor,
+    _own_list,
+    bfloat16,
+    float16,
+    float32,
+    int64,
+)
 from oneflow_lite._oneflow_lite import bool as bool_
 from oneflow_lite._promotion import promote_types
 
@@ -35,8 +43,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     """
     if isinstance(equation, Tensor):
         equation, operands = _from_numbers(equation, *operands)
-    tensors = list(operands[0]) if len(operands) == 1 and isinstance(operands[0], list | tuple) \
-        else list(operands)  # fmt: skip
+    in_a_list = len(operands) == 1 and isinstance(operands[0], list | tuple)
+    tensors = _own_list("einsum", "operands", operands[0] if in_a_list else operands)
     if not isinstance(equation, str) or not all(isinstance(x, Tensor) for x in tensors):
         raise TypeError("einsum(): takes an equation and Tensors, or Tensors and lists of numbers")
     program = _program(equation, tuple([tuple(x.shape) for x in tensors]))
@@ -63,12 +71,13 @@ def _from_numbers(*given: Any) -> tuple[str, tuple[Any, ...]]:
         if not isinstance(dims, list | tuple):
             raise TypeError(f"einsum(): a list of numbers must follow each operand, not "
                             f"{type(dims).__name__}")  # fmt: skip
-        for d in dims:
+        own = _own_list("einsum", "operands", dims)
+        for d in own:
             if d is not Ellipsis and not (isinstance(d, int) and 0 <= d < len(_LETTERS)):
                 raise ValueError(
                     f"einsum(): {d!r} is no number of a dim in [0, {len(_LETTERS) - 1}]"
                 )
-        return "".join("..." if d is Ellipsis else _LETTERS[d] for d in dims)
+        return "".join("..." if d is Ellipsis else _LETTERS[d] for d in own)
 
     pairs = len(given) // 2
     equation = ",".join(term(given[2 * k + 1]) for k in range(pairs))

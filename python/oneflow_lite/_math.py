@@ -109,7 +109,7 @@ def norm(
     values.
     """
     if p == "nuc":
-        dims = (-2, -1) if dim is None else tuple(dim)  # type: ignore[arg-type]
+        dims = (-2, -1) if dim is None else _ext._own_list("norm", "dim", dim)
         return _C.linalg_norm(input, p, dims, keepdim, dtype=dtype)
     if isinstance(p, str) and p != "fro":
         raise ValueError(f'norm(): p is "{p}", but it must be a number, "fro" or "nuc"')

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
-from oneflow_lite._oneflow_lite import ShapeError, Tensor, _GlobalScope, _placement_of
+from oneflow_lite._oneflow_lite import ShapeError, Tensor, _check_tensors, _GlobalScope
 from oneflow_lite._signature import Signature
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -97,15 +97,18 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
     """The function with other names and orders of arguments, and with errors as those of a C++
     function: they begin with its name, and name the argument that is no tensor.
 
-    Nothing but flags is looked at unless the function raised: a call costs a frame more, and what
-    behaves like a tensor (an element in ``flow.fuse``) is taken. ``module`` is where it can be
-    found, for pickle. With ``out`` it takes ``out=`` as C++ functions do; without, None alone.
+    Before the function runs, flags and what must be a tensor are looked at: a function may ask
+    other objects for a number of dims, and run for as long as they please. An element in
+    ``flow.fuse`` stands for a tensor. All else is looked at where the function raised. ``module``
+    is where it can be found, for pickle. With ``out`` it takes ``out=`` as C++ functions do;
+    without, None alone.
     """
     if not inspect.isfunction(function):
         return function
     name, code = function.__name__, inspect.unwrap(function).__code__
     signature = Signature(function, out=out)
     flags = bool(signature.flags)
+    kinds, by_name = signature.kinds_of_tensors()
     if code.co_argcount + code.co_kwonlyargcount == 0 and signature.is_plain():
         return function
 
@@ -114,7 +117,7 @@ def named(function: _F, module: str = "oneflow_lite", *, out: bool = False) -> _
         if flags:
             signature.check_flags(args, kwargs)
         try:
-            placement = _placement_of(*args, *kwargs.values()) if kwargs else _placement_of(*args)
+            placement = _check_tensors(kinds, by_name, args, kwargs)
             if placement is None:
                 return function(*args, **kwargs)
             with _GlobalScope(placement):  # what it makes for global tensors goes with them

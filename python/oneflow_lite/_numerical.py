@@ -80,13 +80,14 @@ def gradient(
     ShapeError
         A dim with too few elements.
     """
-    dims = [dim] if isinstance(dim, int) else range(input.ndim) if dim is None else dim
+    dims = [dim] if isinstance(dim, int) else range(input.ndim) if dim is None else \
+        _ext._own_list("gradient", "dim", dim)  # fmt: skip
     axes = wrapped_dims("gradient", input, dims)
     if edge_order not in (1, 2):
         raise ValueError(f"gradient(): edge_order is {edge_order}, but it must be 1 or 2")
     one = spacing is None or isinstance(spacing, numbers.Number)
     steps: Any = [1.0 if spacing is None else spacing] * len(axes) if one else spacing
-    steps = [steps] if isinstance(steps, Tensor) else steps
+    steps = [steps] if isinstance(steps, Tensor) else _ext._own_list("gradient", "spacing", steps)
     if len(steps) != len(axes):
         raise ValueError(f"gradient(): spacing has {len(steps)} parts for {len(axes)} dims")
     for axis, step in zip(axes, steps, strict=True):

@@ -25,7 +25,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | tuple[Sequence[int], Sequence[in
         A pair has different sizes, none of them 1; a tensor has fewer dims than are given.
     """
     if not isinstance(dims, int):
-        return _C.tensordot(a, b, *dims)
+        return _C.tensordot(a, b, *_ext._own_list("tensordot", "dims", dims))
     if not 0 <= dims <= min(a.ndim, b.ndim):
         raise _ext.ShapeError(f"tensordot(): there are no {dims} dims in shapes {list(a.shape)} "
                               f"and {list(b.shape)}")  # fmt: skip

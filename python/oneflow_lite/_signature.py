@@ -70,6 +70,12 @@ class Signature:
                       if known.get(name) in _FLAGS]  # fmt: skip
         self.older = [order.split(", ") for order in _OLDER.get(self.name, ())]
 
+    def kinds_of_tensors(self) -> tuple[tuple[bool | None, ...], dict[str, bool]]:
+        """For each place, and for names: True for a Tensor, False for a Tensor or None."""
+        kinds = {"Tensor": True, "Tensor | None": False}
+        names = {n: kinds[self.kinds[n]] for n in self.names if self.kinds.get(n) in kinds}
+        return tuple(names.get(place) for place in self.places), names
+
     def must_be(self) -> dict[str, str]:
         """The parameters that must be tensors, with their annotations."""
         return {name: kind for name, kind in self.kinds.items()

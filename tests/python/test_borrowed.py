@@ -326,3 +326,94 @@ def test_numbers_of_numpy_are_still_numbers():
     assert x.reshape(np.array([3, 2])).shape == (3, 2)
     assert flow.zeros(np.int64(2), 3).shape == (2, 3)
     assert x[np.int64(1), flow.tensor(2)].item() == 1
+
+
+class Endless:
+    """A sequence that has always one more item."""
+
+    def __init__(self, item):
+        self.item = item
+
+    def __getitem__(self, i):
+        if i > 1000:
+            pytest.fail("a sequence without an end is read on and on")
+        return self.item
+
+
+class OfLengthTwo(Endless):
+    def __len__(self):
+        return 2
+
+
+class ListOfLengthOne(list):
+    """Whose iterator has no end."""
+
+    def __iter__(self):
+        return iter(OfLengthTwo(self[0]))
+
+
+class Anything:
+    """Has every attribute."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __getattr__(self, name):
+        return self.value
+
+
+READS = {
+    "tensor": (1, flow.tensor),
+    "tensor, nested": (1, lambda s: flow.tensor([[1], s])),
+    "tensor, of tensors": (flow.ones(2), flow.tensor),
+    "Tensor": (1, flow.Tensor),
+    "as_tensor": (1, flow.as_tensor),
+    "zeros": (1, flow.zeros),
+    "reshape": (1, lambda s: flow.ones(1).reshape(s)),
+    "sum": (0, lambda s: flow.ones(1, 2).sum(s)),
+    "Size": (1, flow.Size),
+    "broadcast_shapes": (1, flow.broadcast_shapes),
+    "normal": (1, lambda s: flow.normal(0.0, 1.0, s)),
+    "norm": (0, lambda s: flow.norm(flow.ones(2, 2), "nuc", s)),
+    "gradient of dims": (0, lambda s: flow.gradient(flow.ones(4), dim=s)),
+    "gradient of spacing": (1.0, lambda s: flow.gradient(flow.ones(4), spacing=s)),
+    "tensordot": ([0], lambda s: flow.tensordot(flow.ones(2), flow.ones(2), s)),
+    "einsum": (0, lambda s: flow.einsum(flow.ones(2), s)),
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_sequence_is_read_no_further_than_its_length(name):
+    item, call = READS[name]
+    with pytest.raises(TypeError, match=r"\w+\(\): .*(has a length, not|, not) Endless"):
+        call(Endless(item))
+    for made in (OfLengthTwo(item), ListOfLengthOne([item])):
+        try:
+            call(made)  # of a list, some calls read the items themselves
+        except (ValueError, TypeError) as error:
+            assert "items" in str(error) or "not OfLengthTwo" in str(error), error
+
+
+@pytest.mark.parametrize("name", READS)
+def test_a_length_that_no_memory_holds_is_refused_at_once(name):
+    item, call = READS[name]
+    made = type("Long", (Endless,), {"__len__": lambda self: 1 << 60})(item)
+    with pytest.raises((MemoryError, TypeError)):
+        call(made)
+
+
+def test_a_function_asks_no_other_object_what_a_tensor_is_asked():
+    """A number of dims without an end was gone through one by one."""
+    for value in (1 << 20, 5, None, Anything(1)):
+        for call in (
+            lambda o: flow.gradient(o),
+            lambda o: flow.gradient(input=o),
+            lambda o: flow.diff(flow.ones(3), 1, 0, o),
+            lambda o: flow.histogram(o),
+            lambda o: flow.nn.functional.one_hot(o),
+            lambda o: flow.histogram(flow.ones(3), weight=o),
+        ):
+            with pytest.raises(
+                TypeError, match=r"^\w+\(\): argument '\w+' must be Tensor.*Anything"
+            ):
+                call(Anything(value))
