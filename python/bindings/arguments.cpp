@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/bindings/arguments.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -355,6 +356,17 @@ PyObject* WrapValue(Value&& v) {
     return PyUnicode_FromStringAndSize(s->data(), static_cast<Py_ssize_t>(s->size()));
   }
   Py_RETURN_NONE;
+}
+
+bool AnyOnGpu(absl::Span<const Value> args) {
+  const auto on_gpu = [](const Tensor& t) {
+    return t.defined() && t.device().type == DeviceType::kCUDA;
+  };
+  return std::any_of(args.begin(), args.end(), [&](const Value& v) {
+    if (const Tensor* t = std::get_if<Tensor>(&v)) return on_gpu(*t);
+    const TensorList* list = std::get_if<TensorList>(&v);
+    return list && std::any_of(list->begin(), list->end(), on_gpu);
+  });
 }
 
 bool IsLargeWork(absl::Span<const Value> args) {

@@ -42,6 +42,8 @@ inline PyObject* WrapResult(StatusOr<Tensor> t) {
 
 // Whether a call on these arguments is long enough to let other Python threads run meanwhile.
 bool IsLargeWork(absl::Span<const Value> args);
+// Whether a tensor among the arguments is on a GPU.
+bool AnyOnGpu(absl::Span<const Value> args);
 inline constexpr int64_t kLargeWork = 16384;  // elements; giving the lock away and back is 0.1 us
 
 }  // namespace oneflow_lite::python

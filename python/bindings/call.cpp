@@ -356,7 +356,7 @@ PyObject* CallAsRead(const BoundFunction& called, PyObject* self, PyObject* cons
     Status s;
     {
       const ScopeOf scope(values);
-      GilRelease unlocked(IsLargeWork(values));
+      GilRelease unlocked(IsLargeWork(values) || (b.waits && AnyOnGpu(values)));
       s = f(absl::MakeSpan(values), &result);
     }
     if (!s.ok()) return Raise(Renamed(f.name, s));

@@ -6,6 +6,7 @@
 // pickle know them.
 #include "python/bindings/functions.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -85,6 +86,42 @@ int SpreadOf(const FunctionSchema& f, size_t num_positional) {
 
 }  // namespace
 
+namespace {
+
+// Whether a function copies to the host, reads a number that its result depends on, or asks whether
+// its values are allowed: what is read by ReadBack (functional/host_value.h).
+bool MayWait(const FunctionSchema& f) {
+  static constexpr absl::string_view kWaiting[] = {"argwhere",
+                                                   "bernoulli",
+                                                   "bincount",
+                                                   "copy_",
+                                                   "cov",
+                                                   "cpu",
+                                                   "det",
+                                                   "equal",
+                                                   "histc",
+                                                   "inverse",
+                                                   "logdet",
+                                                   "masked_select",
+                                                   "median",
+                                                   "multinomial",
+                                                   "nanmedian",
+                                                   "nanquantile",
+                                                   "nonzero",
+                                                   "quantile",
+                                                   "repeat_interleave",
+                                                   "slogdet",
+                                                   "tensor_split",
+                                                   "to",
+                                                   "unique",
+                                                   "unique_consecutive"};
+  const std::string& name = f.alias_of.empty() ? f.name : f.alias_of;
+  const auto found = std::find(std::begin(kWaiting), std::end(kWaiting), name);
+  return found != std::end(kWaiting) || absl::StartsWith(name, "linalg_");
+}
+
+}  // namespace
+
 bool Bind(const FunctionSchema& f, BoundFunction* b) {
   *b = {&f, {}, 0, -1, DocOf(f)};
   if (!f.results.empty() && !(b->results = MakeResultsType(f.name, f.results))) return false;
@@ -95,6 +132,7 @@ bool Bind(const FunctionSchema& f, BoundFunction* b) {
   }
   b->spread = SpreadOf(f, b->num_positional);
   b->as_given = absl::EndsWith(f.text, "-> Tensor...");
+  b->waits = MayWait(f);
   return true;
 }
 

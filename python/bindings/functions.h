@@ -28,6 +28,8 @@ struct BoundFunction {
   PyTypeObject* results = nullptr;  // the named tuple of the results, where they have names
   // "-> Tensor...": one tensor that is not in a list gives a tensor, not a tuple of one.
   bool as_given = false;
+  // It may wait for the GPU that its tensors are on, to read a value of theirs.
+  bool waits = false;
   // The function of the same name for arguments of other types ("split.sizes" for "split"), which
   // is tried where this one does not take the arguments; null: none.
   const BoundFunction* overload = nullptr;

@@ -4,6 +4,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -239,3 +241,41 @@ def test_modules_move_and_train():
         losses.append(loss.item())
     assert losses[-1] < losses[0]
     assert model.cpu().weight.device == flow.device("cpu")
+
+
+READS = {
+    "cpu": lambda x: x.cpu(),
+    "to": lambda x: x.to("cpu"),
+    "copy_": lambda x: flow.zeros(4).copy_(x),
+    "item": lambda x: x[0].item(),
+    "tolist": lambda x: x.tolist(),
+    "equal": lambda x: flow.equal(x, x),
+    "nonzero": lambda x: flow.nonzero(x),
+    "masked_select": lambda x: flow.masked_select(x, x > 0),
+    "unique": lambda x: flow.unique(x),
+}
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", READS)
+def test_who_waits_for_a_small_tensor_lets_other_threads_run(name):
+    count, stop = [0], threading.Event()
+
+    def work():
+        while not stop.is_set():
+            count[0] += 1
+
+    x, big = flow.ones(4, device="cuda"), flow.randn(8192, 8192, device="cuda")
+    READS[name](x)
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        for _ in range(20):  # some hundred milliseconds of work before what is read
+            big @ big
+        before, start = count[0], time.perf_counter()
+        READS[name](x)
+        waited, after = time.perf_counter() - start, count[0]
+    finally:
+        stop.set()
+        thread.join()
+    assert waited > 0.05 and after - before > 1000, (waited, after - before)
