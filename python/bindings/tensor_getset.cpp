@@ -45,8 +45,29 @@ int SetRequiresGrad(PyObject* self, PyObject* value, void*) {
   });
 }
 
+const AutogradMeta* MetaOrNull(PyObject* self) {
+  return static_cast<const AutogradMeta*>(Unwrap(self).impl()->autograd.get());
+}
+
+// Whether backward leaves no gradient here, whatever the program expects.
+bool NeverHasGrad(PyObject* self) {
+  const AutogradMeta* meta = MetaOrNull(self);
+  return !autograd::IsLeaf(Unwrap(self)) && !(meta && meta->retained);
+}
+
+constexpr char kNonLeafGrad[] =
+    "the .grad of a tensor that is not a leaf is read: backward leaves none there; call "
+    "retain_grad() on the tensor before backward, or read the .grad of a leaf";
+
 PyObject* GetGrad(PyObject* self, void*) {
-  return Protect([&] { return Wrap(autograd::Grad(Unwrap(self))); });
+  return Protect([&]() -> PyObject* {
+    const Tensor grad = autograd::Grad(Unwrap(self));
+    if (!grad.defined() && NeverHasGrad(self) &&
+        PyErr_WarnEx(PyExc_UserWarning, kNonLeafGrad, 1) != 0) {
+      return nullptr;
+    }
+    return Wrap(grad);
+  });
 }
 int SetGrad(PyObject* self, PyObject* value, void*) {
   return Protect([&] {
@@ -71,10 +92,6 @@ PyObject* GetGradFn(PyObject* self, void*) {
 }
 PyObject* GetIsLeaf(PyObject* self, void*) {
   return PyBool_FromLong(autograd::IsLeaf(Unwrap(self)));
-}
-
-const AutogradMeta* MetaOrNull(PyObject* self) {
-  return static_cast<const AutogradMeta*>(Unwrap(self).impl()->autograd.get());
 }
 PyObject* GetOutputNr(PyObject* self, void*) {
   const AutogradMeta* meta = MetaOrNull(self);

@@ -3,6 +3,7 @@
 
 import gc
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -291,3 +292,21 @@ def test_leaves_with_one_gradient_have_it_each_for_itself():
     (a + b).sum().backward(create_graph=True)
     (a * 5).sum().backward()
     assert a.grad.tolist() == [6, 6, 6] and b.grad.tolist() == [1, 1, 1]
+
+
+def test_the_grad_of_what_is_no_leaf_is_warned_of():
+    """As in PyTorch: backward leaves none there."""
+    x = flow.ones(2, requires_grad=True)
+    y = x * 2
+    for moment in (lambda: None, lambda: y.sum().backward()):
+        moment()
+        with pytest.warns(UserWarning, match=r"retain_grad\(\)"):
+            assert y.grad is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = x * 3
+        kept.retain_grad()
+        assert kept.grad is None
+        kept.sum().backward()
+        assert kept.grad.tolist() == [1, 1] and x.grad.tolist() == [5, 5]
+        assert (x.detach() * 2).grad is None and flow.ones(1).grad is None
