@@ -2,12 +2,16 @@
 """Step sizes over the epochs: formulas, restarts, and PyTorch's where it is there."""
 
 import math
+import warnings
 from collections import Counter
 
 import pytest
 from numerics import flow
 
 SGD, S = flow.optim.SGD, flow.optim.lr_scheduler
+
+# Most of these schedules go on without an optimizer that steps.
+pytestmark = pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
 
 
 def sequence(schedulers, optimizer):
@@ -192,6 +196,26 @@ def test_schedules_beside_each_other_go_as_pytorchs(name):
         optimizer.step()
         scheduler.step()
     assert seen == pytest.approx(want, rel=1e-5), seen
+
+
+@pytest.mark.parametrize("make", [linear, cosine, cycle, multiplied, in_turn([2], linear, cosine),
+                                  chained(linear, cosine),
+                                  lambda s, o: s.CosineAnnealingWarmRestarts(o, 2)])  # fmt: skip
+def test_a_first_step_before_the_optimizers_is_warned_of(make):
+    """As in PyTorch: the first step size of the schedule is never used."""
+    early, due = make(S, optimizer_with()), make(S, optimizer_with())
+    with pytest.warns(UserWarning, match=r"`lr_scheduler.step\(\)` before `optimizer.step\(\)`"):
+        early.step()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        early.optimizer.step()
+        early.step()
+        due.optimizer.step()
+        for _ in range(4):
+            due.step()
+        resumed = make(S, optimizer_with())
+        resumed.load_state_dict(due.state_dict())
+        resumed.step()
 
 
 def test_a_chain_in_a_sequence():

@@ -66,10 +66,12 @@ _METHODS = {"step": _step, "state_dict": _state_dict, "load_state_dict": _load_s
 
 
 def _hooked(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    run = _METHODS[name]
+    run, steps = _METHODS[name], name == "step"
 
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if steps and args:
+            args[0]._opt_called = True
         own = getattr(args[0], "_hooks", None) if args else None
         if not own and not any(everywhere.values()):
             return method(*args, **kwargs)
@@ -106,6 +108,7 @@ class Hooked:
     """
 
     _hooks: dict[str, _Hooks]
+    _opt_called = False  # whether step() was called
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -114,7 +117,8 @@ class Hooked:
                 setattr(cls, name, _hooked(name, method))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k not in ("_hooks", "_under_way")}
+        left = ("_hooks", "_under_way", "_opt_called")
+        return {k: v for k, v in self.__dict__.items() if k not in left}
 
     def _add_hook(self, around: str, hook: Callable[..., Any], prepend: bool = False) -> HookHandle:
         hooks = self.__dict__.setdefault("_hooks", defaultdict(dict))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._warnings import warn
 from oneflow_lite.optim.optimizer import Optimizer, is_captured
 
 
@@ -50,6 +51,19 @@ def check_capture(optimizer: Optimizer) -> None:
     if is_captured(p for group in optimizer.param_groups for p in group["params"]):
         raise RuntimeError("step(): while a CUDA graph is captured no schedule can go on: a replay "
                            "does not repeat it; call it beside the replays")  # fmt: skip
+
+
+def begin_step(scheduler: LRScheduler) -> None:
+    """What each ``step()`` of a schedule begins with.
+
+    Raises what :func:`check_capture` raises, and warns where the first step of the schedule comes
+    before that of its optimizer, which would never use the first step size.
+    """
+    check_capture(scheduler.optimizer)
+    if scheduler._step_count == 1 and not scheduler.optimizer._opt_called:
+        warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`: the first step "
+             "size of the schedule is skipped; call `optimizer.step()` first")  # fmt: skip
+    scheduler._step_count += 1
 
 
 def set_lr(group: dict[str, Any], lr: Any) -> None:
@@ -141,10 +155,12 @@ class LRScheduler:
         self.optimizer = optimizer
         self.base_lrs = [_initial(group) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._step_count = 0
         if goes_on and (self._factors() or self._of_the_groups):
             self.last_epoch += 1
         else:
             self.step()
+        self._step_count = 1
 
     def _factors(self) -> bool:
         """Whether each step multiplies the step sizes by what the schedule changes its own by."""
@@ -170,7 +186,7 @@ class LRScheduler:
         what this schedule changes its own by; unless there is an epoch, or a ``get_lr`` that may
         see what the step sizes are.
         """
-        check_capture(self.optimizer)
+        begin_step(self)
         groups = self.optimizer.param_groups
         # A new list: that before may be part of a state that was taken.
         added = map(_initial, groups[len(self.base_lrs) :])

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from oneflow_lite.optim._lr_base import LRScheduler, check_capture, check_optimizer
+from oneflow_lite.optim._lr_base import LRScheduler, begin_step, check_optimizer
 from oneflow_lite.optim.optimizer import Optimizer
 
 
@@ -47,6 +47,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """On to the next epoch, or to the one given, such as ``3 + batch / batches``."""
+        begin_step(self)
         at = self.last_epoch + 1 if epoch is None else epoch
         if at < 0:
             raise ValueError(f"step(): epoch is {epoch}, but it must not be negative")
@@ -155,7 +156,7 @@ class OneCycleLR(LRScheduler):
 
     def step(self, epoch: int | None = None) -> None:
         """On to the next step, or to the one given; ValueError behind the last one."""
-        check_capture(self.optimizer)
+        begin_step(self)
         at = self.last_epoch + 1 if epoch is None else epoch
         if at > self.total_steps:
             raise ValueError(f"step(): this is step {at} of {self.total_steps}")

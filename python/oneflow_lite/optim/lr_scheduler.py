@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from oneflow_lite._absent import public_face
 from oneflow_lite.optim._lr_base import (
     LRScheduler,
+    begin_step,
     check_capture,
     check_number,
     check_optimizer,
@@ -289,7 +290,8 @@ class SequentialLR(LRScheduler):
 
     def step(self, epoch: int | None = None) -> None:
         """On to the next epoch, or to the one given, by the step of the schedule of that epoch."""
-        check_capture(self.optimizer)
+        begun = self._step_count > 0
+        begin_step(self)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         at = bisect.bisect_right(self.milestones, self.last_epoch)
         scheduler = self._schedulers[at]
@@ -300,6 +302,8 @@ class SequentialLR(LRScheduler):
             scheduler.start_over()
         else:
             scheduler.last_epoch = since - 1
+            if not begun:
+                scheduler._step_count = 0
             scheduler.step()
 
     def state_dict(self) -> dict[str, Any]:
@@ -340,6 +344,15 @@ class ChainedScheduler(LRScheduler):
     def last_epoch(self, epoch: int) -> None:
         for scheduler in self._schedulers:
             scheduler.last_epoch = epoch
+
+    @property
+    def _step_count(self) -> int:
+        return self._schedulers[0]._step_count
+
+    @_step_count.setter
+    def _step_count(self, count: int) -> None:
+        for scheduler in self._schedulers:
+            scheduler._step_count = count
 
     def step(self) -> None:  # type: ignore[override]
         """On to the next epoch of each."""
