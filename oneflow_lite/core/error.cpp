@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/cord.h"
+
 namespace oneflow_lite {
 
 std::string Describe(const Tensor& t) {
@@ -96,8 +98,12 @@ Status Renamed(absl::string_view op, const Status& s) {
   if (s.ok() || KindOf(s) == ErrorKind::kPython) return s;
   const absl::string_view message = s.message();
   const size_t end = message.find("(): ");
-  if (end > message.find(' ')) return Error(KindOf(s), op, "(): ", message);
-  return Error(KindOf(s), op, message.substr(end));
+  const bool names_none = end > message.find(' ');
+  Status renamed = names_none ? Error(KindOf(s), op, "(): ", message)
+                              : Error(KindOf(s), op, message.substr(end));
+  s.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { renamed.SetPayload(url, payload); });
+  return renamed;
 }
 
 StatusOr<int64_t> WrapDim(absl::string_view op, int64_t dim, const Tensor& t) {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "absl/strings/cord.h"
 #include "framework_testing.h"
 #include "functional/binary.h"
 #include "functional/creation.h"
@@ -33,6 +34,16 @@ TEST(OpRegistry, TwiceIsAnErrorThatNamesBothPlaces) {
   ASSERT_FALSE(s.ok());
   EXPECT_NE(s.message().find("elsewhere.cpp:7"), absl::string_view::npos) << s;
   EXPECT_NE(s.message().find("softmax.cpp"), absl::string_view::npos) << s;
+}
+
+TEST(Errors, ARenamedOneKeepsItsKindAndPayloads) {
+  Status s = MakeError(ErrorKind::kValue, "inner(): x is 3, but must be 4");
+  s.SetPayload("mine", absl::Cord("kept"));
+  for (const Status& renamed : {Renamed("outer", s), Renamed("outer", Renamed("middle", s))}) {
+    EXPECT_EQ(renamed.message(), "outer(): x is 3, but must be 4");
+    EXPECT_EQ(KindOf(renamed), ErrorKind::kValue);
+    EXPECT_EQ(renamed.GetPayload("mine"), absl::Cord("kept"));
+  }
 }
 
 TEST(OpRegistry, UnknownOpNamesNearOnes) {
