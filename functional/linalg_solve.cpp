@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "functional/argument_names.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
@@ -231,7 +232,9 @@ StatusOr<TensorList> LuUnpack(const Tensor& lu, const Tensor& pivots) {
   const int64_t m = lu.shape()[lu.ndim() - 2], n = lu.shape()[lu.ndim() - 1];
   const int64_t r = std::min(m, n);
   StatusOr<Tensor> permutation = LuPermutation(pivots, m, lu.dtype());
-  if (!permutation.ok()) return Renamed(kName, permutation.status());
+  if (!permutation.ok()) {
+    return WithArgument(Renamed(kName, permutation.status()), "pivots", "LU_pivots");
+  }
   OFL_ASSIGN_OR_RETURN(const Tensor p, Mt(*permutation));
   OFL_ASSIGN_OR_RETURN(Tensor l, Slice(lu, -1, 0, r));
   OFL_ASSIGN_OR_RETURN(l, Tril(l, -1));

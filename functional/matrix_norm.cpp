@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string>
 
+#include "functional/argument_names.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
@@ -133,7 +134,7 @@ StatusOr<Tensor> CondBy(const Tensor& a, Ord ord) {
   constexpr char kName[] = "linalg.cond";
   OFL_RETURN_IF_ERROR(CheckMatrix(kName, "A", a, /*square=*/true));
   StatusOr<Tensor> norm = MatrixNorm(a, ord);
-  if (!norm.ok()) return Renamed(kName, norm.status());
+  if (!norm.ok()) return WithArgument(Renamed(kName, norm.status()), "ord", "p");
   OFL_ASSIGN_OR_RETURN(const TensorList inverse, InvEx(a));
   StatusOr<Tensor> other = MatrixNorm(inverse[0], ord);
   if (!other.ok()) return Renamed(kName, other.status());

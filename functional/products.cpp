@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/device_traits.h"
@@ -72,7 +73,9 @@ StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor
   }
   const bool widened = IsWidenedAndFits(a, b, dims);
   const StatusOr<Tensor> product = widened ? WideMatmul(a, b) : dims == 2 ? Mm(a, b) : Bmm(a, b);
-  if (!product.ok()) return Renamed(name, product.status());
+  if (!product.ok()) {
+    return WithArgument(Renamed(name, product.status()), "other", dims == 2 ? "mat2" : "batch2");
+  }
   if (!input.defined()) return NotDefined(name, "input");
   OFL_ASSIGN_OR_RETURN(const Tensor x, AutocastLowered(input));
   if (!IsFloating(x.dtype())) {
@@ -119,7 +122,8 @@ StatusOr<Tensor> Dot(const Tensor& a, const Tensor& b) {
   return MatmulOf("dot", kVectors, a, 1, b, 1);
 }
 StatusOr<Tensor> Mv(const Tensor& a, const Tensor& vec) {
-  return MatmulOf("mv", "a matrix and a tensor of 1 dim", a, 2, vec, 1);
+  StatusOr<Tensor> y = MatmulOf("mv", "a matrix and a tensor of 1 dim", a, 2, vec, 1);
+  return y.ok() ? y : WithArgument(y.status(), "other", "vec");
 }
 
 StatusOr<Tensor> Addmm(const Tensor& x, const Tensor& a, const Tensor& b, Scalar beta,

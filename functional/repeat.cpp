@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/everywhere.h"
@@ -68,7 +69,8 @@ StatusOr<Tensor> Tile(const Tensor& x, absl::Span<const int64_t> dims) {
   if (static_cast<int>(times.size()) < x.ndim()) {
     times.insert(times.begin(), x.ndim() - times.size(), 1);
   }
-  return Repeat(x, times);
+  StatusOr<Tensor> y = Repeat(x, times);
+  return y.ok() ? y : WithArgument(Renamed("tile", y.status()), "sizes", "dims");
 }
 
 StatusOr<Tensor> RepeatInterleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {

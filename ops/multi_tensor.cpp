@@ -106,8 +106,9 @@ Status CheckAlone(InferContext& c) {
   static constexpr struct {
     const char* name;
     DType dtype;
-  } kNumbers[kAlone] = {
-      {"lr_tensor", DType::kFloat64}, {"scale", DType::kFloat32}, {"found_inf", DType::kFloat32}};
+  } kNumbers[kAlone] = {{"lr_tensor", DType::kFloat64},
+                        {"grad_scale", DType::kFloat32},
+                        {"found_inf", DType::kFloat32}};
   for (int i = 0; i < kAlone; ++i) {
     if (!c.has_input(i)) continue;
     const auto& [name, dtype] = kNumbers[i];

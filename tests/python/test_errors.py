@@ -371,3 +371,28 @@ def test_attention_speaks_of_its_own_arguments():
     )
     with pytest.raises(TypeError, match="argument 'key' must be Tensor, not list"):
         attend(q, [1.0], q)
+
+
+def ones(*shape, dtype=flow.float32):
+    return flow.ones(shape, dtype=dtype)
+
+
+NAMED_AS_CALLED = {
+    "mv": (lambda: flow.mv(ones(2, 3), ones(2)), "vec has shape"),
+    "addmm": (lambda: flow.addmm(ones(2), ones(2, 3), ones(2, 3)), "mat2 has shape"),
+    "addmm_": (lambda: ones(2, 3).addmm_(ones(2, 3), ones(2, 3)), "mat2 has shape"),
+    "addmm of 16 bits": (
+        lambda: flow.addmm(*(x.bfloat16() for x in (ones(2), ones(2, 3), ones(2, 3)))),
+        "mat2 has shape"),
+    "baddbmm": (lambda: flow.baddbmm(ones(2), ones(2, 3, 4), ones(2, 3, 4)), "batch2 has shape"),
+    "tile": (lambda: flow.tile(ones(2), (-1,)), r"dims are \[-1\]"),
+    "linalg.cond": (lambda: flow.linalg.cond(ones(2, 2), 3.0), "p is 3"),
+    "lu_unpack": (lambda: flow.lu_unpack(ones(2, 2), ones(2)), "LU_pivots has dtype"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED_AS_CALLED)
+def test_an_argument_has_the_name_that_the_caller_knows(name):
+    call, text = NAMED_AS_CALLED[name]
+    with pytest.raises((ValueError, TypeError), match=rf"^{name.split()[0]}\(\): {text}"):
+        call()

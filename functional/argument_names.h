@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors of a function that another one calls, in the words of the other's arguments.
+//
+//   StatusOr<Tensor> y = Matmul(a, vec);
+//   if (!y.ok()) return WithArgument(Renamed("mv", y.status()), "other", "vec");
+//   // mv(): vec has shape [2], expected [3] to go with [2, 3]
+#pragma once
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "oneflow_lite/core/status.h"
+
+namespace oneflow_lite::functional {
+
+// The error with the name `to` where it speaks of the argument `from`: "f(): from has ..."; else as
+// it is.
+inline Status WithArgument(const Status& s, absl::string_view from, absl::string_view to) {
+  const absl::string_view message = s.message();
+  const std::string before = absl::StrCat("(): ", from, " ");
+  const size_t at = message.find("(): ");
+  if (at == absl::string_view::npos || !absl::StartsWith(message.substr(at), before)) return s;
+  return MakeError(KindOf(s), absl::StrCat(message.substr(0, at), "(): ", to, " ",
+                                           message.substr(at + before.size())));
+}
+
+}  // namespace oneflow_lite::functional
