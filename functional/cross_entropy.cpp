@@ -268,6 +268,21 @@ StatusOr<Tensor> Loss(const Tensor& logits, const Tensor& given, const Tensor& w
   return Cast(loss, AutocastLossDType(logits));
 }
 
+// The gradient of the logits: a tensor of its own, or written over them.
+const OpExpr& GradientOp(const char* name, const char* logits, const char* gradient) {
+  return OpBuilder(name)
+      .Input(logits)
+      .Input("target")
+      .Input("stats")
+      .Input("dloss")
+      .Output(gradient)
+      .Attr("ignore_index")
+      .Attr("label_smoothing")
+      .Attr("first")
+      .Attr("classes")
+      .Get();
+}
+
 }  // namespace
 
 StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const Tensor& weight,
@@ -282,17 +297,7 @@ StatusOr<Tensor> CrossEntropy(const Tensor& logits, const Tensor& target, const 
 StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target,
                                       const Tensor& stats, const Tensor& dloss,
                                       int64_t ignore_index, double label_smoothing) {
-  static const OpExpr& op = OpBuilder("cross_entropy_backward")
-                                .Input("in")
-                                .Input("target")
-                                .Input("stats")
-                                .Input("dloss")
-                                .Output("din")
-                                .Attr("ignore_index")
-                                .Attr("label_smoothing")
-                                .Attr("first")
-                                .Attr("classes")
-                                .Get();
+  static const OpExpr& op = GradientOp("cross_entropy_backward", "in", "din");
   Tensor each = dloss;
   if (HasSplitClasses(logits) && GlobalOf(dloss)) {  // a number a row moves, not the logits
     OFL_ASSIGN_OR_RETURN(each, BesideClasses(dloss, logits));
@@ -304,17 +309,7 @@ StatusOr<Tensor> CrossEntropyBackward(const Tensor& logits, const Tensor& target
 StatusOr<Tensor> CrossEntropyBackwardInto(const Tensor& logits, const Tensor& target,
                                           const Tensor& stats, const Tensor& dloss,
                                           int64_t ignore_index, double label_smoothing) {
-  static const OpExpr& op = OpBuilder("cross_entropy_gradient_")
-                                .Input("self")
-                                .Input("target")
-                                .Input("stats")
-                                .Input("dloss")
-                                .Output("out")
-                                .Attr("ignore_index")
-                                .Attr("label_smoothing")
-                                .Attr("first")
-                                .Attr("classes")
-                                .Get();
+  static const OpExpr& op = GradientOp("cross_entropy_gradient_", "self", "out");
   return Call(op, {logits, target, stats, dloss},
               {ignore_index, label_smoothing, int64_t{0}, int64_t{0}});
 }
