@@ -17,6 +17,15 @@ Defaults& GetDefaults() {
   return *defaults;
 }
 
+// The state that this thread has aside, or that of all threads; const where they are.
+template <class Asides, class State>
+State& StateHere(Asides& asides, State& state) {
+  if (asides.empty()) [[likely]]
+    return state;
+  const auto aside = asides.find(std::this_thread::get_id());
+  return aside == asides.end() ? state : aside->second.state;
+}
+
 }  // namespace
 
 void Generator::Seed(uint64_t seed) { set_state({seed, 0}); }
@@ -29,7 +38,7 @@ Generator::State Generator::Take(uint64_t counters) {
 
 Generator::State Generator::state() const {
   std::lock_guard lock(mutex_);
-  return const_cast<Generator*>(this)->Here();
+  return StateHere(asides_, state_);
 }
 
 void Generator::set_state(State state) {
@@ -54,12 +63,7 @@ Generator::State Generator::EndAside(std::thread::id thread) {
 }
 
 // The caller holds mutex_.
-Generator::State& Generator::Here() {
-  if (asides_.empty()) [[likely]]
-    return state_;
-  const auto aside = asides_.find(std::this_thread::get_id());
-  return aside == asides_.end() ? state_ : aside->second.state;
-}
+Generator::State& Generator::Here() { return StateHere(asides_, state_); }
 
 Ref<Generator> DefaultGenerator(Device device) {
   Defaults& d = GetDefaults();
