@@ -3,6 +3,8 @@
 // Makes a ReducePlan (plan.h) of a shape.
 #pragma once
 
+#include <initializer_list>
+
 #include "primitive/cuda/reduce/plan.h"
 
 namespace oneflow_lite {
