@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -308,6 +308,12 @@ def _as_condition(condition: Any) -> Any:
     return condition
 
 
+@overload
+def where(condition: Tensor) -> tuple[Tensor, ...]: ...
+@overload
+def where(
+    condition: Tensor, input: Tensor | float, other: Tensor | float, *, out: Tensor | None = None
+) -> Tensor: ...
 def where(condition: Tensor, *operands: Any, **kwargs: Any) -> Any:
     """Elements of one operand where the condition holds, else of the other; see ``_C.where``.
 

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from oneflow_lite._named_errors import short_for
 from oneflow_lite._oneflow_lite import _C, Tensor
+
+if TYPE_CHECKING:
+    from oneflow_lite._C import _Sorted
 
 _Dims = int | Sequence[int] | None
 
@@ -20,6 +23,18 @@ def _called_by_numpy(kwargs: dict[str, Any]) -> bool:
     return "axis" in kwargs and kwargs.get("out", kwargs) is None
 
 
+@overload
+def max(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def max(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def max(
+    input: Tensor, dim: int, keepdim: bool = False, *, out: Sequence[Tensor] | None = None
+) -> _Sorted: ...
+@overload
+def max(
+    input: Tensor, *, axis: int, keepdims: bool = False, out: Sequence[Tensor] = ...
+) -> _Sorted: ...
 @short_for(_C.max)
 def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The largest element; ``max(x, dim, keepdim=False)`` (values, indices) along a dim;
@@ -34,6 +49,18 @@ def max(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     return _C.max(input, *args, **kwargs)
 
 
+@overload
+def min(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def min(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+@overload
+def min(
+    input: Tensor, dim: int, keepdim: bool = False, *, out: Sequence[Tensor] | None = None
+) -> _Sorted: ...
+@overload
+def min(
+    input: Tensor, *, axis: int, keepdims: bool = False, out: Sequence[Tensor] = ...
+) -> _Sorted: ...
 @short_for(_C.min)
 def min(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     """The smallest element; ``min(x, dim, keepdim=False)`` (values, indices) along a dim;

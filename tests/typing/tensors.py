@@ -71,6 +71,16 @@ def reduced(x: Tensor) -> Tensor:
     best = x.max(1)
     most: Tensor = x.max()
     low: Tensor = flow.min(x)
+    lowest, where_lowest = flow.min(x, dim=0)
+    row: Tensor = flow.max(x, 1, keepdim=True).values + flow.max(x, dim=-1).indices[:, None]
+    larger: Tensor = flow.max(x, row) - flow.min(x, other=lowest)
+    larger += flow.max(x, axis=1).values[:, None]
+    limited: Tensor = flow.where(larger > 0, larger, 0.0) + flow.where(x > low, 1.0, x)
+    rows, columns = flow.where(limited > 0)
+    (first,) = flow.where(where_lowest > 0)
+    assert flow.max(x).item() >= low.item() and rows.shape == columns.shape and first.ndim == 1
+    sum_of_largest: float = flow.max(x).item() + flow.max(x, 0)[0].sum().item()
+    assert sum_of_largest > 0 or flow.where(x < 0)[0].numel() > 0
     high = flow.amax(x, dim=0)
     top = x.topk(2, dim=-1)
     ordered, order = x.sort(dim=1, descending=True)
