@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 
+from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Sbp, sbp_of
 
 __all__ = ["Sbp", "broadcast", "partial_sum", "split"]
@@ -28,3 +29,6 @@ def split(axis: int) -> Sbp:
         return sbp_of(1, operator.index(axis))
     except TypeError:
         raise TypeError(f"split(): axis must be a small int, not {axis!r}") from None
+
+
+__getattr__, __dir__ = public_face(__name__)
