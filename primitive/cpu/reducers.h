@@ -131,11 +131,8 @@ struct FoldReducer : ReducerOf<C> {
   }
   // What a sum comes to whose elements each count so many times; integers wrap around.
   Total Repeated(Total total) const {
-    if constexpr (std::is_integral_v<Total>) {
-      return static_cast<Total>(static_cast<uint64_t>(total) * static_cast<uint64_t>(times));
-    } else {
-      return total * static_cast<double>(times);
-    }
+    if constexpr (std::is_floating_point_v<Total>) return total * static_cast<double>(times);
+    return static_cast<Total>(static_cast<uint64_t>(total) * static_cast<uint64_t>(times));
   }
   auto Of(Total total, int64_t axis) const {
     if constexpr (std::is_integral_v<Total>) {
