@@ -90,8 +90,9 @@ class CpuBinCounts final : public BinCounts {
   static Status Add(const AnyBins& bins, int64_t n, const T* x, Term term, Out* sums) {
     const int64_t count = bins.count, ranges = ParallelRanges(n, std::max(kPart, count));
     const auto add = [&](int64_t begin, int64_t end, S* own) {
-      const AnyBins here = bins;  // to which no store goes
-#pragma GCC unroll 4  // see CopyStrided
+      // A copy, to which no store goes. Unrolled, as CopyStrided says.
+      const AnyBins here = bins;
+#pragma GCC unroll 4
       for (int64_t i = begin; i < end; ++i) {
         if (here.Holds(x[i])) own[here.Of(x[i])] += term(i);
       }
