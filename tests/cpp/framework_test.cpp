@@ -15,6 +15,7 @@
 #include "functional/softmax.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/device_backend.h"
+#include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/kernel_registry.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -39,7 +40,8 @@ TEST(OpRegistry, TwiceIsAnErrorThatNamesBothPlaces) {
 TEST(Errors, ARenamedOneKeepsItsKindAndPayloads) {
   Status s = MakeError(ErrorKind::kValue, "inner(): x is 3, but must be 4");
   s.SetPayload("mine", absl::Cord("kept"));
-  for (const Status& renamed : {Renamed("outer", s), Renamed("outer", Renamed("middle", s))}) {
+  for (const Status& first : {s, Renamed("middle", s)}) {
+    const Status renamed = Renamed("outer", first);
     EXPECT_EQ(renamed.message(), "outer(): x is 3, but must be 4");
     EXPECT_EQ(KindOf(renamed), ErrorKind::kValue);
     EXPECT_EQ(renamed.GetPayload("mine"), absl::Cord("kept"));
