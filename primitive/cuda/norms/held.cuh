@@ -215,8 +215,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
                              const Value<kPack> (&value)[kPacks], const Total& total) const {
     if (std::is_same_v<Output, float> || !extras.float_weight) {
       if (StoreWith<Output>(row, col, count, value, total)) return;
-    } else if constexpr (kNarrowWeights && kStow && (kCentre || kPacks > 6)) {
-      // Others lack the registers: rms_norm's blocks with 6 packs would take 72 for 64.
+    } else if constexpr (kNarrowWeights) {
       if (StoreWith<float>(row, col, count, value, total)) return;
     }
 #pragma unroll
