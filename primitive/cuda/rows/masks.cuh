@@ -118,19 +118,12 @@ OFL_DEVICE uint16_t LoadWordIf(const uint16_t* p, bool wanted, uint16_t v) {
   return v;
 }
 
-// N elements, from `col` on, of an operand's row that serves `row`; kAccess is what rows/io.cuh
-// says of a Load's pack. kAligned promises a col_stride of 1.
-template <Access kAccess, int N, class T, class Index>
+// N elements, from `col` on, of an operand's row that serves `row`.
+template <int N, class T, class Index>
 OFL_DEVICE Pack<T, N> LoadBroadcast(const T* base, const RowBroadcast<Index>& where, int64_t row,
                                     int64_t col) {
   const T* p = base + where.Offset(row);
-  if constexpr (kAccess == Access::kAligned && N > 1) return LoadAlignedPack<N>(p + col);
-  if (where.col_stride == 1) {
-    if constexpr (kAccess == Access::kInside && N * sizeof(T) == kPackBytes) {
-      return LoadShiftedPack<N>(p + col);
-    }
-    return LoadPack<N>(p + col);
-  }
+  if (where.col_stride == 1) return LoadPack<N>(p + col);
   Pack<T, N> pack;
 #pragma unroll
   for (int i = 0; i < N; ++i) pack.v[i] = p[(col + i) * where.col_stride];
@@ -184,36 +177,53 @@ OFL_DEVICE uint32_t Choose(uint32_t where, uint32_t a, uint32_t b) {
 
 }  // namespace internal
 
+// The N bytes of a mask from p on, 2, 4 or 8, at any alignment, where the N before and after may be
+// read too: two aligned words, shifted into place once those of other packs are on their way as
+// well.
+template <int N>
+struct KeepWords {
+  using Word = typename WordOf<N>::type;
+  Word low, high;
+  unsigned past;  // bytes of low before p
+
+  template <bool kAligned>
+  OFL_DEVICE void Load(const bool* p, bool wanted) {
+    past = kAligned ? 0 : static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & (N - 1);
+    const auto* words = reinterpret_cast<const Word*>(p - past);
+    low = LoadWordIf(words, wanted, Word{});
+    high = LoadWordIf(words + 1, wanted && past != 0, Word{});
+  }
+  OFL_DEVICE Keep<N> Get() const {
+    uint32_t w[4] = {};
+    memcpy(w, &low, N);
+    memcpy(reinterpret_cast<char*>(w) + N, &high, N);
+    const int first = N == 8 && past >= 4;
+    Keep<N> keep;
+#pragma unroll
+    for (int i = 0; i < Keep<N>::kWords; ++i) {
+      keep.words[i] =
+          __funnelshift_r(first ? w[i + 1] : w[i], first ? w[i + 2] : w[i + 1], 8 * past);
+    }
+    return keep;
+  }
+};
+
 // The bytes of a mask's row from column `col` on, `stride` apart; all columns where not wanted,
 // where nothing is read. kAccess is what rows/io.cuh says of a Load's pack, with a boundary of N
 // bytes.
 template <Access kAccess, int N>
 OFL_DEVICE Keep<N> LoadKeep(const bool* mask, int64_t col, int64_t stride, bool wanted) {
-  Keep<N> keep = Keep<N>::All();
-  if constexpr (kAccess == Access::kAligned && N > 1) {
-    using Word = typename WordOf<N>::type;
-    Word word;
-    memcpy(&word, keep.words, N);
-    word = LoadWordIf(reinterpret_cast<const Word*>(mask + col), wanted, word);
-    memcpy(keep.words, &word, N);
-    return keep;
-  }
-  if (!wanted) return keep;
-  const bool* p = mask + col * stride;
-  if (kAccess == Access::kInside && N == 8 && stride == 1) {
-    const unsigned past = static_cast<unsigned>(reinterpret_cast<uintptr_t>(p)) & 7;
-    const auto* aligned = reinterpret_cast<const uint2*>(reinterpret_cast<const char*>(p) - past);
-    const uint2 low = aligned[0], high = past ? aligned[1] : uint2{};
-    const uint32_t w[4] = {low.x, low.y, high.x, high.y};
-    const int first = past >= 4;
-    uint32_t shifted[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      shifted[i] = __funnelshift_r(first ? w[i + 1] : w[i], first ? w[i + 2] : w[i + 1], 8 * past);
+  if (!wanted) return Keep<N>::All();
+  constexpr bool kAligned = kAccess == Access::kAligned;
+  if constexpr ((kAligned || kAccess == Access::kInside) && N > 1) {
+    if (kAligned || stride == 1) {
+      KeepWords<N> words;
+      words.template Load<kAligned>(mask + col, true);
+      return words.Get();
     }
-    memcpy(keep.words, shifted, N < 8 ? N : 8);
-    return keep;
   }
+  Keep<N> keep;
+  const bool* p = mask + col * stride;
   // One by one, and not unrolled: this is code for the ends of rows and for strided masks.
   uint64_t bytes = 0;
 #pragma unroll 1

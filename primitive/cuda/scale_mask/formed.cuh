@@ -12,8 +12,8 @@
 
 namespace oneflow_lite::cuda {
 
-// kAligned: packs of x, y and the mask alike are aligned. kPack_: columns of a pack.
-template <class T, class Index, bool kAligned, int kPack_ = kPackSize<T>>
+// kAligned: packs of x, y and the mask alike are aligned.
+template <class T, class Index, bool kAligned>
 struct FormedMaskRow {
   using Rows = MaskedRows<T, Index>;
   using C = ComputeType<T>;
@@ -22,7 +22,7 @@ struct FormedMaskRow {
   using Column = typename Rows::Column;
   using Statistics = OnlineSum<C>;
   using Merge = MergeOnline;
-  static constexpr int kPack = kPack_, kInputs = 1;
+  static constexpr int kPack = kPackSize<T>, kInputs = 1;
   static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = true;
   static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kLoadsPacks;
@@ -70,12 +70,7 @@ struct FormedMaskRow {
   }
   template <Access, int N>
   OFL_DEVICE Raw<N> Load(int64_t, int64_t col) const {
-    Raw<N> raw;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      raw.input[0].v[i] = ScoreAt(ConvertTo<C>(rows.x[col + i]), col + i);
-    }
-    return raw;
+    return {{Scores(ConvertPack<C>(LoadEach<N>(rows.x + col)), col)}};
   }
   template <int N>
   OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool present, int64_t col, const Total& total) const {
@@ -150,19 +145,23 @@ struct FormedMaskRow {
     Store<N>(row, col, v, total);
   }
 
+ protected:
+  template <int N>
+  OFL_DEVICE Pack<C, N> Scores(Pack<C, N> x, int64_t col) const {
+    if (rows.type == MaskType::kBool) return ScoresUnder<bool>(x, col);
+    if (rows.type == MaskType::kOwn) return ScoresUnder<T>(x, col);
+    if (rows.type == MaskType::kWide) return ScoresUnder<C>(x, col);
+    return x *= rows.scale;
+  }
+
  private:
-  OFL_DEVICE C ScoreAt(C x, int64_t col) const {
-    const int64_t at = col * rows.where.col_stride;
-    switch (rows.type) {
-      case MaskType::kNone:
-        return x * rows.scale;
-      case MaskType::kBool:
-        return rows.Score(x, reinterpret_cast<const bool*>(rows.mask)[at]);
-      case MaskType::kOwn:
-        return rows.Score(x, reinterpret_cast<const T*>(rows.mask)[at]);
-      default:
-        return rows.Score(x, reinterpret_cast<const C*>(rows.mask)[at]);
-    }
+  template <class M, int N>
+  OFL_DEVICE Pack<C, N> ScoresUnder(Pack<C, N> x, int64_t col) const {
+    const int64_t stride = rows.where.col_stride;
+    const M* const mask = reinterpret_cast<const M*>(rows.mask) + col * stride;
+#pragma unroll
+    for (int i = 0; i < N; ++i) x.v[i] = rows.Score(x.v[i], mask[i * stride]);
+    return x;
   }
   // Packs of x or of the mask, `stride` elements from column to column.
   template <class M, int kPacks>
@@ -216,6 +215,37 @@ struct FormedMaskRow {
       for (int i = 0; i < kPack; ++i) v.v[i] = score(k, i, v.v[i]);
       stowed[k].Set(v);
     }
+  }
+};
+
+// The same for blocks, whose threads have more packs than registers for masks: x waits as it lies
+// in memory, and a pack's scores are formed, with the mask read column by column, when it is
+// opened.
+template <class T>
+struct LateMaskRow : FormedMaskRow<T, uint32_t, false> {
+  using Base = FormedMaskRow<T, uint32_t, false>;
+  using Element = T;
+  using Base::kPack, Base::rows;
+  using typename Base::C, typename Base::Total;
+  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen;
+  template <int N>
+  using Raw = RawPacks<T, 1, N>;
+  template <int N>
+  using Value = typename Base::template Value<N>;
+
+  OFL_DEVICE LateMaskRow At(int64_t row) const { return {{rows.At(row)}}; }
+  OFL_DEVICE bool IsAligned(int64_t, int64_t head) const {
+    return IsAlignedFor<uint4>(rows.x + head);
+  }
+  template <Access kAccess, int N>
+  OFL_DEVICE Raw<N> Load(int64_t, int64_t col) const {
+    return {{rows.template Load<kAccess, N>(col)}};
+  }
+  template <int N>
+  OFL_DEVICE Value<N> Open(const Raw<N>& raw, bool present, int64_t col, const Total& total) const {
+    if (!present) return {};
+    return Base::template Open<N>({{Base::Scores(ConvertPack<C>(raw.input[0]), col)}}, true, col,
+                                  total);
   }
 };
 

@@ -48,7 +48,7 @@ template <class T, class Index>
 struct MaskedRows {
   using Column = std::conditional_t<sizeof(Index) == 4, int32_t, int64_t>;  // how far columns reach
   const T* x;
-  int64_t row_stride;
+  int64_t cols;  // of a row of x, y; the next one follows
   DirectStore<T> y;
   const char* mask;  // may be null
   int mask_item;     // bytes of an element
@@ -64,8 +64,7 @@ struct MaskedRows {
   OFL_DEVICE MaskedRows At(int64_t place) const {
     const int64_t row = tiles.RowOf(place);
     MaskedRows here = *this;
-    here.x += row * row_stride;
-    here.row_stride = 0;
+    here.x += row * cols;
     here.y = y.At(row);
     here.causal = causal.At(row);
     if (mask) here.mask += where.Offset(row) * mask_item;

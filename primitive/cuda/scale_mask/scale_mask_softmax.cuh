@@ -32,23 +32,30 @@ struct ScaleMaskPolicy {
   static constexpr int64_t kTiledBytes = 6 << 20;
   static constexpr int64_t kTileRows = 128;
 
-  // Other rows. Without a mask rows of float16 beyond 96 packs are faster in blocks; from 256 packs
-  // on so are those under masks of 8 or 16 bits.
+  // Other rows. Beyond so many packs those without a mask, and those under one, are faster in
+  // blocks.
   static constexpr int kShortColumns = 144,
                        kColumns = 1088;  // column by column, of 16 bits or more
   static constexpr int kPlainPacks = 96, kFormedPacks = 256;
-  // Beyond so many, rows and additive masks of 16 bits wait as they lie in memory.
-  static constexpr int kAddedPacks = 384;
 };
 
 // Blocks that hold whole rows. Doubles need registers for their exponential besides.
 template <class C>
 using MaskedBlock = WholeShape<4, sizeof(C) == 8 ? 256 : 512, sizeof(C) == 8 ? 3 : 2>;
-// Blocks of rows that lie anyhow.
-template <class C, int kPack>
-struct FormedBlock : WholeShape<kPack == 8 ? 2 : 4, sizeof(C) == 8 ? 256 : 320, 2> {
-  static constexpr bool kAligned = true;  // the algorithm asks itself
+// Blocks of rows that lie anyhow, of which scores are held in the compute type. Of 16 bits 16384 x
+// 6145 under an additive mask takes 171 us by LateMaskRow, 219 as x and mask lie in memory; of
+// float32 x 2047 takes 108 and 84 by FormedMaskRow.
+template <class T>
+struct FormedBlock : WholeShape<4,
+                                sizeof(T) == 8   ? 256
+                                : sizeof(T) == 4 ? 320
+                                                 : 384,
+                                2> {
+  static constexpr bool kAligned = sizeof(T) > 2;  // FormedMaskRow asks itself
 };
+template <class T>
+using InFormedBlocks =
+    std::conditional_t<sizeof(T) == 2, LateMaskRow<T>, FormedMaskRow<T, uint32_t, false>>;
 
 namespace internal {
 
@@ -89,7 +96,7 @@ MaskedRows<T, Index> MakeMaskedRows(const ScaleMaskProblem& p, const T* x, const
 
 template <class T, class Index>
 bool IsWhole(const MaskedRows<T, Index>& rows, int64_t cols) {
-  return cols % kPackSize<T> == 0 && AllAligned(DirectLoad<T>{rows.x, rows.row_stride}) &&
+  return cols % kPackSize<T> == 0 && AllAligned(DirectLoad<T>{rows.x, rows.cols}) &&
          AllAligned(rows.y) && (!rows.mask || rows.mask_is_aligned);
 }
 
@@ -138,31 +145,31 @@ cudaError_t LaunchFormedGroups(const A& a, const RowCall& call) {
     return LaunchGroupsOf<decltype(shape)::lanes, decltype(shape)::packs, false>(a, call);
   });
 }
-template <class A>
-cudaError_t LaunchFormedBlocks(const A& a, const RowCall& call) {
-  using Shape = FormedBlock<typename A::C, A::kPack>;
+// `wide`: the same for rows wider than a cluster's registers.
+template <class T, class A = InFormedBlocks<T>>
+cudaError_t LaunchFormedBlocks(const A& a, const FormedMaskRow<T, uint32_t, false>& wide,
+                               const RowCall& call) {
+  using Shape = FormedBlock<T>;
   const int64_t packs = call.cols / A::kPack, blocks = CeilDiv(packs, Shape::kMostPacks);
-  const auto launch = [&](auto kernel, int threads) {
-    return LaunchAs({static_cast<int>(blocks)}, kernel, call.rows * blocks, threads, 0, call.stream,
-                    a, call.rows, call.cols);
+  const auto launch = [&](auto kernel, int64_t threads) {
+    return LaunchAs({static_cast<int>(blocks)}, kernel, call.rows * blocks,
+                    static_cast<int>(threads), 0, call.stream, a, call.rows, call.cols);
   };
   if (blocks == 1) {
-    const int threads = static_cast<int>(CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
-    return launch(RowBlockKernel<false, A, Shape>, threads);
+    return launch(RowBlockKernel<false, A, Shape>, CeilDiv(packs, Shape::kPacks * kWarp) * kWarp);
   }
   constexpr auto cluster = RowBlockKernel<true, A, Shape>;
   const int most = MaxClusterBlocks<cluster>(Shape::kThreads, 0, call.limits);
-  return blocks <= most ? launch(cluster, Shape::kThreads) : LaunchWide(a, call);
+  return blocks <= most ? launch(cluster, Shape::kThreads) : LaunchWide(wide, call);
 }
 
-template <class T>
-ScaleMaskRow<T, KeptScores<T>> KeptRows(const MaskedRows<T, uint32_t>& rows) {
-  KeptScores<T> scores{rows};
-  if (scores.kBase2) scores.scale *= kLog2E;
-  return {scores};
+template <bool kWhole, class T>
+ScaleMaskRow<T, kWhole> KeptRows(MaskedRows<T, uint32_t> rows) {
+  if (ScaleMaskRow<T, kWhole>::kBase2) rows.scale *= kLog2E;
+  return {rows};
 }
 
-// Rows and masks that lie anyhow, or are wide. may_keep: whether KeptScores serve.
+// Rows and masks that lie anyhow, or are wide. may_keep: whether ScaleMaskRow serves.
 template <class T>
 cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, bool may_keep,
                             const RowCall& call) {
@@ -173,24 +180,20 @@ cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, bool may_keep,
   if (call.cols <= (kShort ? P::kShortColumns : P::kColumns)) {
     return LaunchColumnByColumn(every, call);
   }
-  const bool keep = every.type == MaskType::kNone
-                        ? packs > P::kPlainPacks
-                        : packs > P::kFormedPacks && (kShort || IsWhole(every, call.cols));
-  if (may_keep && keep) return LaunchRowsAs<false>(KeptRows(every), call);
+  const bool plain = every.type == MaskType::kNone;
+  if (may_keep && packs > (plain ? P::kPlainPacks : P::kFormedPacks))
+    return LaunchRowsAs<false>(KeptRows<false>(every), call);
   if constexpr (kShort) {
     if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, call);
-    if (every.type == MaskType::kOwn && packs > P::kAddedPacks) {
-      return LaunchRowsAs<false>(ScaleMaskRow<T, AddedScores<T>>{{every}}, call);
-    }
   }
-  return LaunchFormedBlocks(Formed{every}, call);
+  return LaunchFormedBlocks<T>({{every}}, Formed{every}, call);
 }
 
 }  // namespace internal
 
 template <class T>
 size_t ScaleMaskWorkspaceBytes(int64_t rows, int64_t cols, const DeviceLimits& limits) {
-  const size_t forward = RowWorkspaceBytes<ScaleMaskRow<T, KeptScores<T>>>(rows, cols, limits);
+  const size_t forward = RowWorkspaceBytes<ScaleMaskRow<T, false>>(rows, cols, limits);
   const size_t backward = RowWorkspaceBytes<ScaleMaskBackwardRow<T>>(rows, cols, limits);
   return forward > backward ? forward : backward;
 }
@@ -214,7 +217,7 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
   if (IsWhole(rows, p.cols)) {
     const FormedMaskRow<T, uint32_t, true> formed{rows};
     const cudaError_t error =
-        may_keep ? LaunchWholeMasked(KeptRows(rows), call) : LaunchWholeMasked(formed, call);
+        may_keep ? LaunchWholeMasked(KeptRows<true>(rows), call) : LaunchWholeMasked(formed, call);
     if (error != kNotServed) return error;
   }
   return LaunchAnyMasked(rows, may_keep, call);

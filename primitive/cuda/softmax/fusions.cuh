@@ -58,7 +58,7 @@ struct BiasedLoad {
   template <int N>
   OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    return v += ConvertPack<Element>(LoadBroadcast<Access::kAny, N>(bias, where, row, col));
+    return v += ConvertPack<Element>(LoadBroadcast<N>(bias, where, row, col));
   }
 };
 
@@ -73,7 +73,7 @@ struct MaskedLoad {
   template <int N>
   OFL_DEVICE Pack<Element, N> Load(int64_t row, int64_t col) const {
     auto v = ConvertPack<Element>(load.template Load<N>(row, col));
-    const auto k = LoadBroadcast<Access::kAny, N>(keep, where, row, col);
+    const auto k = LoadBroadcast<N>(keep, where, row, col);
 #pragma unroll
     for (int i = 0; i < N; ++i) v.v[i] = k.v[i] ? v.v[i] : MinusInfinity<Element>();
     return v;

@@ -101,15 +101,8 @@ Tensor ScaleMaskSoftmaxForward(const Tensor& given, const OptionalTensor& mask, 
   if (x.numel() == 0) return y;
   CurrentStream stream(x.device, invariant);
   const int variant = mask_dtype == DType::kBool ? kBool : mask_dtype == x.dtype ? kSame : kWide;
-  // 0.64 to 0.84 of the default's time; of 16 bits 0.68 to 0.88, without a mask 0.77 to 0.94.
-  constexpr FasterByOwnPacks kWide = {.rows = 1024, .least = 50257, .most = 128259};
-  constexpr FasterByOwnPacks kMasked = {.rows = 512, .least = 4097, .most = 8191};
-  constexpr FasterByOwnPacks kPlain = {.rows = 512, .least = 1001, .most = 8191};
-  const bool own =
-      invariant || kWide(stream, shape.rows, shape.cols) ||
-      (SizeOf(x.dtype) == 2 && (seen ? kMasked : kPlain)(stream, shape.rows, shape.cols));
   const auto& softmax = RowPrimitive<ScaleMaskSoftmax>(
-      own, x.device, {.dtype = x.dtype, .mask_dtype = mask_dtype}, shape.cols, variant);
+      invariant, x.device, {.dtype = x.dtype, .mask_dtype = mask_dtype}, shape.cols, variant);
   const Workspace workspace(x.device, softmax.WorkspaceBytes(stream, shape));
   Check(softmax.Launch(stream, shape, x.data, seen ? TensorInfo(*seen).data : nullptr, y.data(),
                        workspace.data()));

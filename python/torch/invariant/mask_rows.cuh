@@ -14,38 +14,32 @@ namespace cuda {
 // Of fewer than 2^31 rows. Store: a KeepingStore, or an ImageStore. kMasked: whether there may be a
 // mask: to ask for every pack costs 16384 x 769 of bfloat16 6 %.
 template <class T, class Store_ = KeepingStore<T>, bool kMasked = true>
-struct OwnMaskRow : FormedMaskRow<T, uint32_t, false> {
-  using Base = FormedMaskRow<T, uint32_t, false>;
-  using Element = T;
+struct OwnMaskRow : LateMaskRow<T> {
+  using Base = LateMaskRow<T>;
   using Base::rows;
-  using typename Base::C;
-  using typename Base::Total;
-  static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSeen | RowOffers::kShifts;
+  using typename Base::C, typename Base::Total;
+  static constexpr unsigned kOffers = Base::kOffers | RowOffers::kShifts;
+  template <int N>
+  using Raw = typename Base::template Raw<N>;
   template <int N>
   using Value = typename Base::template Value<N>;
-  template <int N>
-  struct Raw {
-    Pack<T, N> input[1];
-  };
 
   Store_ store;
 
   __device__ __forceinline__ OwnMaskRow At(int64_t row) const {
-    return {{rows.At(row)}, store.At(row)};
+    return {Base::At(row), store.At(row)};
   }
   __device__ __forceinline__ int Head(int64_t) const { return 0; }
   __device__ __forceinline__ WordFrame Frame(int, int64_t, int64_t col) const {
     return WordFrame::Of(rows.x + col);
   }
-  template <Access kAccess, int N>
-  __device__ __forceinline__ Raw<N> Load(int64_t, int64_t col) const {
-    return {{rows.template Load<kAccess, N>(col)}};
-  }
   template <int N>
   __device__ __forceinline__ Value<N> Open(const Raw<N>& raw, bool present, int64_t col,
                                            const Total& total) const {
+    if constexpr (kMasked) return Base::template Open<N>(raw, present, col, total);
     if (!present) return {};
-    return Base::template Open<N>({{Scores(ConvertPack<C>(raw.input[0]), col)}}, true, col, total);
+    Pack<C, N> scores = ConvertPack<C>(raw.input[0]);
+    return Base::Base::template Open<N>({{scores *= rows.scale}}, true, col, total);
   }
   template <int N>
   __device__ __forceinline__ void Store(int64_t row, int64_t col, Value<N> value,
@@ -53,33 +47,6 @@ struct OwnMaskRow : FormedMaskRow<T, uint32_t, false> {
 #pragma unroll
     for (C& v : value.v) v *= total.gain;
     store.template Store<N>(row, col, value);
-  }
-
- private:
-  template <int N>
-  __device__ __forceinline__ Pack<C, N> Scores(const Pack<C, N>& x, int64_t col) const {
-    switch (kMasked ? rows.type : MaskType::kNone) {
-      case MaskType::kNone: {
-        Pack<C, N> scores = x;
-#pragma unroll
-        for (C& v : scores.v) v *= rows.scale;
-        return scores;
-      }
-      case MaskType::kBool:
-        return ScoresUnder<bool>(x, col);
-      case MaskType::kOwn:
-        return ScoresUnder<T>(x, col);
-      default:
-        return ScoresUnder<C>(x, col);
-    }
-  }
-  template <class M, int N>
-  __device__ __forceinline__ Pack<C, N> ScoresUnder(const Pack<C, N>& x, int64_t col) const {
-    const M* const mask = reinterpret_cast<const M*>(rows.mask) + col * rows.where.col_stride;
-    Pack<C, N> scores;
-#pragma unroll
-    for (int i = 0; i < N; ++i) scores.v[i] = rows.Score(x.v[i], mask[i * rows.where.col_stride]);
-    return scores;
   }
 };
 
