@@ -127,7 +127,9 @@ class AveragedModel(Module):
     @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Takes the model's parameters into the averages; the first ones are the averages."""
-        pairs: list[tuple[Tensor, Tensor]] = list(zip(self.module.parameters(), model.parameters(), strict=True))
+        pairs: list[tuple[Tensor, Tensor]] = list(
+            zip(self.module.parameters(), model.parameters(), strict=True)
+        )
         buffers = list(zip(self.module.buffers(), model.buffers(), strict=True))
         if self.use_buffers:
             pairs, buffers = pairs + buffers, []
