@@ -47,9 +47,9 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   check(function_methods);
   check(AddTensorType(m.ptr(), function_methods));
   check(AddFunctions(m.ptr()));
-  for (PyMethodDef* functions : {creation_functions, numpy_functions, dlpack_functions,
-                                 index_functions, pickle_functions, registry_functions,
-                                 items_functions, composed_functions}) {
+  for (PyMethodDef* functions :
+       {creation_functions, numpy_functions, dlpack_functions, index_functions, pickle_functions,
+        registry_functions, items_functions, composed_functions}) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
   check(AddArgumentNames(m.ptr()));
