@@ -300,8 +300,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
             raise RuntimeError("linear_cross_entropy(): backward ran already; it runs once")
         gradients, ctx.gradients = ctx.gradients, None
         for g in gradients:
-            if g is not None:
-                g.mul_(dvalue)
+            if g is not None:  # a number of no dims would be rounded to g's 16 bits on CUDA
+                g.mul_(dvalue.reshape(1))
         return *gradients, None, None, None, None, None
 
 
