@@ -249,4 +249,7 @@ def test_extremes_of_special_numbers_at_a_place(dtype, device):
                                   tensor([then], dtype, device), way)  # fmt: skip
                 want = then if better(then, first) or then != then else first
                 want = first if first != first else want
-                assert bits(x) == bits(tensor([want], dtype, device))
+                if want != want:
+                    assert np.isnan(host(x.float())).all()  # its bits are the device's choice
+                else:
+                    assert bits(x) == bits(tensor([want], dtype, device))
