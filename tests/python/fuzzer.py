@@ -108,7 +108,10 @@ class Fuzzer:
         if self.first is None or self.chance(0.6):
             self.first = self.tensor()
         elif self.first.ndim > 0 and self.first.shape[0] > 0 and self.chance(0.1):
-            return self.first[0]
+            try:
+                return self.first[0]
+            except NotImplementedError:  # a view of what was changed in a way that has no gradient
+                self.first = self.new_tensor()
         return self.first
 
     def mask(self):

@@ -89,7 +89,8 @@ ATTENTIONS = [
         Bad(lambda d: flow.scaled_dot_product_attention(
                 *[ones(d, 2, 3)] * 3, ones(d, 2, 2, dtype="int64")), flow.DTypeError,
             "scaled_dot_product_attention(): query float32, key float32, value float32, attn_mask "
-            "int64 do not go together: expected one floating dtype, or bool for the mask"),
+            "int64 do not go together: expected one floating dtype, for the mask float32 or bool, "
+            "too"),
         Bad(lambda d: flow.scaled_dot_product_attention(*[ones(d, 2, 3)] * 3, dropout_p=1.5),
             ValueError, "scaled_dot_product_attention(): dropout_p is 1.5, but it must be in "
             "[0, 1]"),

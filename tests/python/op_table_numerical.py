@@ -248,6 +248,11 @@ NUMERICAL_ROWS = [
     composite("cumulative_trapezoid", [
         S(T((4,))), S(T((0,))), S(T((3, 4)), dim=0), S(T((3, 4)), dx=0.5), S(T((3, 4)), T((4,)))],
         np_cumulative),
+    composite("diff", [S(T((4,))), S(T((0,))), S(T((3, 4)), dim=0), S(T((3, 4)), 2),
+                       S(T((3, 4)), 0)],
+              lambda x, n=1, dim=-1: np.diff(x, n, dim), errors=[
+        Bad(lambda d: flow.diff(ones(d, 3), -1), ValueError,
+            "diff(): n is -1, but it must not be negative")]),
     composite("cov", [S(T((3, 5))), S(T((6,))), S(T((2, 5)), correction=0), S(T((0, 5))),
                       S(T((2, 4)), fweights=np.array([1, 2, 1, 3]))], np_cov, twice=False,
               call=lambda x, fweights=None, **k: flow.cov(
@@ -358,6 +363,6 @@ NUMERICAL_ROWS = [
     drawn("cauchy_", 1.0, 2.0), drawn("geometric_", 0.25), drawn("log_normal_", 0.5, 0.25),
     Op("lu", [S(T((3, 3))), S(T((0, 3, 3)))], lambda a: [a], ("float32", "float64"),
        bound="composite", magnitude=lambda a: np.ones(()) * 9,
-       call=lambda a: [flow.linalg.lu_factor(a)[0] * 0 + a + (flow.lu(a)[0] -
-                       flow.linalg.lu_factor(a)[0])]),
+       call=lambda a: [flow.linalg.lu_factor_ex(a)[0] * 0 + a + (flow.lu(a)[0] -
+                       flow.linalg.lu_factor_ex(a)[0])]),
 ]  # fmt: skip

@@ -323,7 +323,7 @@ SHAPES = [
     Op("tile", [S(T((2, 3)), (2,)), S(T((3,)), (2, 1, 2)), S(T(()), (3,)), S(T((0, 2)), (2, 2))],
        np.tile, ALL, errors=[
         Bad(lambda d: flow.tile(ones(d, 2, 3), (-1,)), ValueError,
-            "tile(): sizes are [1, -1], but they must not be negative")]),
+            "tile(): dims are [1, -1], but they must not be negative")]),
     Op("repeat_interleave", [S(T((3,)), 2), S(T((2, 3)), 2, 1), S(T((2, 2)), 3), S(T((2,)), 0),
                              S(T((0, 2)), 2, 0)],
        lambda x, repeats, dim=None: np.repeat(x, repeats, axis=dim), ALL, errors=[

@@ -367,7 +367,7 @@ def test_attention_speaks_of_its_own_arguments():
     text = raised(flow.DTypeError, lambda: attend(q, q, q.to(dtype=flow.float64)))
     assert text == (
         "scaled_dot_product_attention(): query float32, key float32, value float64 do not go "
-        "together: expected one floating dtype, or bool for the mask"
+        "together: expected one floating dtype, for the mask float32 or bool, too"
     )
     with pytest.raises(TypeError, match="argument 'key' must be Tensor, not list"):
         attend(q, [1.0], q)

@@ -141,7 +141,7 @@ MISTAKES = {
                              "matmul(): other has shape [3, 6, 7], expected [3, 5, 7] to go with "
                              "[2, 3, 4, 5]"),
     "mv": (lambda: flow.mv(x, vector), flow.ShapeError,
-           "mv(): other has shape [2], expected [3] to go with [2, 3]"),
+           "mv(): vec has shape [2], expected [3] to go with [2, 3]"),
     "integers in a product": (lambda: x.long() @ x.T, flow.DTypeError,
                               "matmul(): input has dtype int64 and other float32"),
     "rows beside columns": (lambda: x + flow.ones(2), flow.ShapeError,
