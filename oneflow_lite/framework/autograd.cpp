@@ -99,7 +99,7 @@ class OpNode final : public Node {
 // An in-place op may not destroy what a leaf's gradient is about. A view that requires grad of a
 // base that does not is a leaf, or comes from one.
 Status CheckMayMutate(const OpDef& op, const Tensor& self) {
-  if (autograd::Find(self) && autograd::Find(self)->of_function) {
+  if (const AutogradMeta* meta = autograd::Find(self); meta && meta->of_function) {
     return Error(ErrorKind::kRuntime, op.name,
                  "(): a view that a Function gave cannot be changed in place: its gradient by the "
                  "Function's backward would be lost; clone it first, or in forward");
@@ -132,11 +132,11 @@ Status CheckMayMutateLists(const OpCall& call) {
 
 void RememberBase(const OpCall& call) {
   const Tensor& input = call.inputs[0];
-  const Tensor base = autograd::Base(input);
+  const AutogradMeta* const of_input = autograd::Find(input);
   AutogradMeta& meta = autograd::MetaOf((*call.outputs)[0]);
-  meta.base = base.defined() ? base : input;
+  meta.base = of_input && of_input->base.defined() ? of_input->base : input;
   meta.view_version = input.version();
-  meta.of_function = autograd::Find(input) && autograd::Find(input)->of_function;
+  meta.of_function = of_input && of_input->of_function;
 }
 
 }  // namespace
