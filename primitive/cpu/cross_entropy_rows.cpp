@@ -20,17 +20,28 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
+OFL_ROW_LOOP ComputeOf<T> Largest(int64_t n, const T* x) {
+  return MaxOf(x, n);
+}
+
+// The sum of exp(x - max); the n elements behind x are asked for.
+template <class T>
+OFL_ROW_LOOP double SumOfExp(int64_t n, const T* x, ComputeOf<T> max) {
+  return SumExp(x, n, max,
+                [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(x + n + i); });
+}
+
+template <class T>
 RowStats RowStatistics(int64_t n, const void* data) {
   const T* x = static_cast<const T*>(data);
-  const auto max = MaxOf(x, n);
+  const auto max = Largest(n, x);
   const bool masked = max == -std::numeric_limits<ComputeOf<T>>::infinity();
-  return {max, SumExp(x, n, masked ? 0 : max,
-                      [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(x + n + i); })};
+  return {max, SumOfExp(n, x, masked ? 0 : max)};
 }
 
 // Blocks of 128 vectors are summed in the compute type, and the blocks in double.
 template <class T>
-double Deviation(int64_t n, double anchor, const void* data) {
+OFL_ROW_LOOP double Deviation(int64_t n, double anchor, const void* data) {
   const TagOf<T> d;
   const T* x = static_cast<const T*>(data);
   const auto a = hn::Set(d, static_cast<ComputeOf<T>>(anchor));
@@ -59,7 +70,7 @@ void PutElement(void* x, int64_t i, double v) {
 }
 
 template <class T>
-void GradientOf(int64_t n, const GradientRow& row, const void* x_data, void* dx) {
+OFL_ROW_LOOP void GradientOf(int64_t n, const GradientRow& row, const void* x_data, void* dx) {
   using C = ComputeOf<T>;
   const TagOf<T> d;
   const T* x = static_cast<const T*>(x_data);
@@ -82,7 +93,7 @@ void GradientAt(int64_t i, double x, double sharp, const GradientRow& row, void*
 }
 
 template <class T>
-void Scale(int64_t n, double factor, void* data) {
+OFL_ROW_LOOP void Scale(int64_t n, double factor, void* data) {
   const TagOf<T> d;
   T* x = static_cast<T*>(data);
   const auto f = hn::Set(d, static_cast<ComputeOf<T>>(factor));

@@ -36,14 +36,14 @@ HWY_INLINE hn::Vec<D> PolynomialOf(D d, const float (&c)[n], hn::Vec<D> x) {
 // are minimax with p(0) = p'(0) = 1, by Remez's algorithm: relative error 1.1e-7 and 3.7e-18.
 template <class V>
 struct ExpParts {
-  V biased;  // k + magic
+  V biased;  // k + lift + magic
   V k;
   V p;
 };
 template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 4)>
-HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
+HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x, float lift = 0) {
   const auto one = hn::Set(d, 1.0f);
-  const auto magic = hn::Set(d, 0x1.8p23f);
+  const auto magic = hn::Set(d, 0x1.8p23f + lift);
   const auto biased = hn::MulAdd(x, hn::Set(d, 1.44269504088896341f), magic);
   const auto k = hn::Sub(biased, magic);
   auto r = hn::NegMulAdd(k, hn::Set(d, 0.693359375f), x);
@@ -55,9 +55,9 @@ HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
   return {biased, k, hn::MulAdd(p, r, one)};
 }
 template <class D, HWY_IF_LANE_SIZE(hn::TFromD<D>, 8)>
-HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x) {
+HWY_INLINE ExpParts<hn::Vec<D>> ReduceExp(D d, hn::Vec<D> x, double lift = 0) {
   const auto one = hn::Set(d, 1.0);
-  const auto magic = hn::Set(d, 0x1.8p52);
+  const auto magic = hn::Set(d, 0x1.8p52 + lift);
   const auto biased = hn::MulAdd(x, hn::Set(d, 1.44269504088896340736), magic);
   const auto k = hn::Sub(biased, magic);
   auto r = hn::NegMulAdd(k, hn::Set(d, 0x1.62e42fefa38p-1), x);
@@ -81,29 +81,29 @@ struct ExpLimits;
 template <>
 struct ExpLimits<float> {
   static constexpr int kMantissaBits = 23;
+  static constexpr float kExponentBias = 127;
   static constexpr float kSmallestNormal = -87.0f;  // exp of anything above is a normal number
   static constexpr float kZero = -104.0f, kInfinity = 89.0f;  // exp is 0 below, infinite above
 };
 template <>
 struct ExpLimits<double> {
   static constexpr int kMantissaBits = 52;
+  static constexpr double kExponentBias = 1023;
   static constexpr double kSmallestNormal = -708.0;
   static constexpr double kZero = -746.0, kInfinity = 710.0;
 };
 
 // exp(x) for x <= 0 or NaN, where results below the normal range become 0: exp(0) is exactly 1,
-// exp(-inf) exactly 0, a NaN stays NaN, whatever bits it has: where one is, Max(0, x) is it.
+// exp(-inf) exactly 0, a NaN stays NaN, whatever bits it has: p is one, and so is its product.
 // Subnormals would cost microcode assists and no one sees them in a sum that holds a 1.
 template <class D>
 HWY_INLINE hn::Vec<D> ExpNonPositive(D d, hn::Vec<D> x) {
-  using C = hn::TFromD<D>;
-  using Limits = ExpLimits<C>;
+  using Limits = ExpLimits<hn::TFromD<D>>;
   const hn::RebindToUnsigned<D> du;
-  const auto e = ReduceExp(d, x);
-  const auto k = hn::ShiftLeft<Limits::kMantissaBits>(hn::BitCast(du, e.biased));
-  const auto y = hn::BitCast(d, hn::Add(hn::BitCast(du, e.p), k));
-  const auto normal = hn::Ge(x, hn::Set(d, Limits::kSmallestNormal));
-  return hn::IfThenElse(normal, y, hn::Max(hn::Zero(d), x));
+  const auto e = ReduceExp(d, x, Limits::kExponentBias);
+  const auto power =
+      hn::BitCast(d, hn::ShiftLeft<Limits::kMantissaBits>(hn::BitCast(du, e.biased)));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, Limits::kSmallestNormal)), hn::Mul(e.p, power));
 }
 
 // exp(x) for any x, subnormal results and infinities included: where a vector has such, 2^k is
