@@ -51,8 +51,9 @@ StatusOr<Tensor> Product(const Meeting& m) {
     OFL_ASSIGN_OR_RETURN(const Tensor here, Narrow(places, axis, distance, rest));
     OFL_ASSIGN_OR_RETURN(const Tensor there, Narrow(places, axis, 0, rest));
     OFL_ASSIGN_OR_RETURN(const Tensor same, Eq(here, there));
-    OFL_ASSIGN_OR_RETURN(const Tensor both, Mul(later, earlier));
-    OFL_ASSIGN_OR_RETURN(const Tensor pairs, Where(same, both, later));
+    // Times 1, not a choice after the product: its gradient is 0 * inf beside another place's inf.
+    OFL_ASSIGN_OR_RETURN(const Tensor factor, Where(same, earlier, Scalar(1)));
+    OFL_ASSIGN_OR_RETURN(const Tensor pairs, Mul(later, factor));
     OFL_ASSIGN_OR_RETURN(const Tensor first, Narrow(values, axis, 0, distance));
     OFL_ASSIGN_OR_RETURN(values, Cat({{first, pairs}}, axis));
   }

@@ -118,6 +118,17 @@ def test_a_product_with_zeros_has_a_gradient():
     assert src.grad.tolist() == [3, 0, 1] and x.grad.tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+def test_a_product_beside_an_infinite_one_has_its_own_gradient(include_self):
+    """Places are neighbours while they are multiplied; none has a part in another's gradient."""
+    x = flow.tensor([2.0, 3.0, np.inf], requires_grad=True)
+    src = flow.tensor([5.0, -np.inf, 2.0, 7.0, np.nan], requires_grad=True)
+    at = flow.tensor([0, 0, 1, 1, 2])
+    flow.scatter_reduce(x, 0, at, src, "prod", include_self=include_self).sum().backward()
+    assert src.grad[1:4].tolist() == ([10, 21, 6] if include_self else [5, 7, 2])
+    assert x.grad[1].item() == (14 if include_self else 0)
+
+
 def test_equal_extremes_share_the_gradient():
     x, src = flow.ones(2, requires_grad=True), flow.ones(3, requires_grad=True)
     y = flow.scatter_reduce(x, 0, flow.tensor([0, 0, 0]), src, "amax")
