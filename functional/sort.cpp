@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "functional/copy.h"
 #include "functional/device_traits.h"
 #include "functional/reduce.h"
 #include "functional/view.h"
@@ -26,7 +27,8 @@ StatusOr<TensorList> TopKFunction(const Tensor& x, int64_t k, int64_t dim, bool 
   return TopK(x, k, dim, largest);
 }
 
-// Calls an op of the last dim, which gives values and places, along another.
+// Calls an op of the last dim, which gives values and places, along another. The results are dense
+// in the order of their dims, so that they have any view.
 StatusOr<TensorList> CallAlongDim(const OpExpr& op, const Tensor& x, int64_t axis,
                                   const Attrs& attrs) {
   const bool one = x.ndim() == 0;
@@ -34,7 +36,8 @@ StatusOr<TensorList> CallAlongDim(const OpExpr& op, const Tensor& x, int64_t axi
   OFL_ASSIGN_OR_RETURN(TensorList pair, CallAll(op, {moved}, attrs));
   for (Tensor& t : pair) {
     if (!one) {
-      OFL_ASSIGN_OR_RETURN(t, Transpose(t, axis, -1));
+      OFL_ASSIGN_OR_RETURN(const Tensor back, Transpose(t, axis, -1));
+      OFL_ASSIGN_OR_RETURN(t, Contiguous(back));
     } else if (t.numel() == 1) {
       OFL_ASSIGN_OR_RETURN(t, Reshape(t, {}));
     }
