@@ -197,12 +197,14 @@ StatusOr<Tensor> DiagEmbed(const Tensor& x, int64_t offset, int64_t dim1, int64_
   if (offset == INT64_MIN || __builtin_add_overflow(count, std::abs(offset), &size)) {
     size = INT64_MAX;
   }
+  const auto [first, second] = std::minmax({(dim1 + ndim) % ndim, (dim2 + ndim) % ndim});
   Dims shape(x.shape().begin(), x.shape().end() - 1);
-  shape.insert(shape.end(), {size, size});
-  OFL_ASSIGN_OR_RETURN(Tensor y, Zeros(shape, x.dtype(), x.device()));
-  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(y, offset, -2, -1));
+  shape.insert(shape.begin() + first, size);
+  shape.insert(shape.begin() + second, size);
+  OFL_ASSIGN_OR_RETURN(const Tensor y, Zeros(shape, x.dtype(), x.device()));
+  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(y, offset, dim1, dim2));
   OFL_RETURN_IF_ERROR(CopyInto(diagonal, x).status());
-  return Movedim(y, {-2, -1}, {dim1, dim2});
+  return y;
 }
 
 StatusOr<Tensor> Diag(const Tensor& x, int64_t diagonal) {

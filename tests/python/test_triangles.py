@@ -53,3 +53,17 @@ def test_in_place_gradients_and_refusals(device):
         flow.ones(1, 3, device=device).expand(3, 3).triu_()
     assert flow.ones(0, 3, device=device).tril_().shape == (0, 3)
     assert flow.ones(2, 3, device="meta").tril_().shape == (2, 3)
+
+
+@pytest.mark.parametrize("offset", [0, 2, -1])
+def test_matrices_of_diagonals_lie_in_any_dims(offset, device):
+    x = tensor(np.arange(1, 25).reshape(2, 3, 4), "float32", device)
+    size = 4 + abs(offset)
+    for dim1, dim2 in [(-2, -1), (0, 1), (1, 0), (0, -1), (-1, 1), (2, -4)]:
+        y = flow.diag_embed(x, offset, dim1, dim2)
+        rest = [d for d in range(4) if d not in (dim1 % 4, dim2 % 4)]
+        want = np.zeros((2, 3, size, size))
+        for i in range(4):
+            want[:, :, i - min(offset, 0), i + max(offset, 0)] = host(x)[:, :, i]
+        np.testing.assert_array_equal(host(y.permute(*rest, dim1, dim2)), want)
+        assert y.is_contiguous() and y.view(-1).shape == (want.size,)
