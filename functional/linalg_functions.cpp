@@ -3,6 +3,7 @@
 // The functions of linear algebra by their names: linalg_... are those of flow.linalg, the others
 // are functions of flow and, most of them, methods.
 #include "absl/strings/ascii.h"
+#include "functional/copy.h"
 #include "functional/linalg.h"
 #include "functional/matrix.h"
 #include "functional/products.h"
@@ -96,7 +97,8 @@ StatusOr<TensorList> TriangularSolve(const Tensor& b, const Tensor& a, bool uppe
   OFL_ASSIGN_OR_RETURN(const Tensor at, transpose ? Transpose(a, -2, -1) : StatusOr<Tensor>(a));
   StatusOr<Tensor> x = SolveTriangular(at, b, upper != transpose, true, unitriangular);
   if (!x.ok()) return Renamed("triangular_solve", x.status());
-  return TensorList{*std::move(x), a};
+  OFL_ASSIGN_OR_RETURN(const Tensor copy, Clone(a));
+  return TensorList{*std::move(x), copy};
 }
 StatusOr<Tensor> LuSolveFunction(const Tensor& b, const Tensor& lu, const Tensor& pivots) {
   return LuSolve(lu, pivots, b);

@@ -175,7 +175,7 @@ StatusOr<Tensor> FewFloats(const char* name, const Tensor& line) {
 // The different elements alone.
 StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
   OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x.Detach(), Shape{-1}));
-  if (items.numel() == 0) return items;
+  if (items.numel() == 0) return Clone(items);
   if (!consecutive) {
     OFL_ASSIGN_OR_RETURN(Tensor few, FewNumbers("unique", items));
     if (few.defined()) return few;

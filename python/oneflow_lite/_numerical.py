@@ -135,7 +135,7 @@ def histogram(
     """
     x = input.detach()
     if isinstance(bins, Tensor):
-        dtype, edges = x.dtype, bins
+        dtype, edges = x.dtype, bins.clone()
     else:
         if not x.dtype.is_floating_point:  # edges lie between integers, too
             x = x.to(None, _ext.float64)

@@ -116,6 +116,12 @@ def test_weights_are_summed(dtype, n):
         flow.histogram(given[0], 17, range=(-1.0, 1.0), weight=flow.ones(n + 1))
 
 
+def test_given_edges_are_copied():
+    given = flow.tensor([0.0, 1.0, 2.0])
+    flow.histogram(flow.ones(3), given).bin_edges.fill_(9.0)
+    assert given.tolist() == [0, 1, 2]
+
+
 def test_a_count_for_each_of_2_to_63_numbers():
     with pytest.raises(flow.OutOfMemoryError, match="no room for 2.63 counts"):
         flow.bincount(flow.tensor([2**63 - 1]))

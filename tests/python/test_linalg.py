@@ -293,3 +293,9 @@ def test_norms_of_matrices_without_elements(shape):
         assert flow.linalg.matrix_norm(x, ord, keepdim=True).shape == (*shape[:-2], 1, 1)
     with pytest.raises(IndexError, match="no minimum of no elements"):
         flow.linalg.matrix_norm(flow.zeros(0, 0), -1)
+
+
+def test_triangular_solve_gives_a_copy_of_its_matrix():
+    a = flow.eye(2)
+    flow.triangular_solve(flow.ones(2, 1), a).cloned_coefficient.fill_(3.0)
+    assert a.tolist() == [[1, 0], [0, 1]]

@@ -383,6 +383,24 @@ def test_results_are_no_views_of_the_input():
         assert x.item() == 2.0
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+def test_results_along_any_dim_are_dense(dim, device):
+    """So that all of them can be viewed in any shape, as PyTorch's can."""
+    x = tensor(RNG.standard_normal((3, 4, 5)), "float32", device)
+    found = [*x.sort(dim), x.argsort(dim), *x.topk(2, dim), *x.topk(2, dim, largest=False)]
+    for y in [*found, x.msort(), x.kthvalue(2, dim)[0], x.cummax(dim)[0]]:
+        assert y.is_contiguous() and y.view(-1).shape == (y.numel(),)
+    np.testing.assert_array_equal(host(x.sort(dim)[0].view(-1)), np.sort(host(x), dim).ravel())
+
+
+def test_results_of_nothing_are_no_views_of_the_input():
+    x = flow.zeros(0)
+    for y in (x.unique(), x.unique_consecutive(), x.sort()[0]):
+        version = x._version
+        y.fill_(1.0)
+        assert x._version == version
+
+
 def test_a_histogram_has_names():
     found = flow.tensor([0.0, 1.0, 1.5, 4.0]).histogram(4)
     assert found.hist.tolist() == [1, 2, 0, 1] and found.bin_edges.tolist() == [0, 1, 2, 3, 4]
