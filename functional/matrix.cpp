@@ -235,8 +235,9 @@ StatusOr<Tensor> Cross(const Tensor& given_a, const Tensor& given_b, int64_t dim
   constexpr char kName[] = "linalg.cross";
   Tensor a = given_a, b = given_b;
   OFL_RETURN_IF_ERROR(AlignAlong(kName, &a, &b, &dim));
-  if (a.ndim() == 0 || a.shape()[static_cast<int>(dim)] != 3) {
-    return ShapeMismatch(kName, "input", given_a.shape(), absl::StrCat("3 elements in dim ", dim));
+  for (const auto& [name, given] : {std::pair("input", given_a), std::pair("other", given_b)}) {
+    if (given.ndim() > 0 && given.shape()[static_cast<int>(dim)] == 3) continue;
+    return ShapeMismatch(kName, name, given.shape(), absl::StrCat("3 elements in dim ", dim));
   }
   // Element i is a[i + 1] b[i + 2] - a[i + 2] b[i + 1].
   const auto turned = [dim](const Tensor& x, int64_t by) -> StatusOr<Tensor> {

@@ -315,7 +315,9 @@ LINALG = [
         lambda a, offset=0: np.diagonal(a, offset, -2, -1)),
     row("linalg_cross", CROSSES, np_cross, errors=[
         Bad(lambda d: _LINALG.cross(ones(d, 2), ones(d, 2)), ShapeError,
-            "linalg.cross(): input has shape [2], expected 3 elements in dim 0")]),
+            "linalg.cross(): input has shape [2], expected 3 elements in dim 0"),
+        Bad(lambda d: _LINALG.cross(ones(d, 5, 3), ones(d, 5, 1)), ShapeError,
+            "linalg.cross(): other has shape [5, 1], expected 3 elements in dim 1")]),
     row("linalg_vecdot", [S(T((3, 4)), T((3, 4))), S(T((3, 4)), T((4,))),
                           S(T((3, 4)), T((3, 4)), dim=0), S(T((0, 4)), T((0, 4)))],
         lambda x, y, dim=-1: (x * y).sum(dim)),
