@@ -109,6 +109,14 @@ def test_functions_composed_in_python_write_too(name, arguments):
         function(x, *arguments, out=flow.zeros(expected.shape, dtype=flow.int64))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_normalize_writes_too(dtype):
+    x = flow.tensor(X).to(getattr(flow, dtype))
+    expected, out = flow.nn.functional.normalize(x, dim=0), flow.empty_like(x)
+    assert flow.nn.functional.normalize(x, dim=0, out=out) is out
+    assert flow.equal(out, expected)
+
+
 def test_several_results_of_functions_composed_in_python():
     x = flow.tensor(X)
     out = flow.empty(3, dtype=flow.float64), flow.empty(3, dtype=flow.int64)

@@ -250,7 +250,7 @@ def attend(
     return y.to(None, given), shares
 
 
-globals().update({name: named(globals()[name], __name__) for name in __all__})
+globals().update({n: named(globals()[n], __name__, out=n == "normalize") for n in __all__})
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_face(__name__)
