@@ -186,6 +186,9 @@ def test_parameters_by_name_are_a_dict():
     assert isinstance(merged["c"], nn.Parameter) and len(list(merged.parameters())) == 2
     assert list(merged.fromkeys("xy", 1.0).items()) == [("x", 1.0), ("y", 1.0)]
     assert len(nn.ParameterList(values=[a, b])) == 2
+    assert merged.fromkeys(keys="x").setdefault(key="x") is None
+    assert len(nn.ParameterList(None)) == len(nn.ModuleList(None)) == 0
+    assert isinstance(nn.Sequential(nn.ReLU(), nn.Tanh()).pop(key=0), nn.ReLU)
 
 
 def test_a_module_in_the_place_of_another():
@@ -195,9 +198,14 @@ def test_a_module_in_the_place_of_another():
     assert model[1]["act"] is new and model.get_submodule("1.act") is new
     model.set_submodule("0", new)
     assert model[0] is new
-    for target in ("2", "1.norm", "2.act", "1.act.x", ""):
+    for target in ("2", "1.norm", "2.act", "3.x", ""):
+        with pytest.raises(AttributeError, match="has no "):
+            model.set_submodule(target, new, strict=True)
+    for target in ("2.act", "3.x", "1.training"):
         with pytest.raises(AttributeError, match="has no "):
             model.set_submodule(target, new)
+    model.set_submodule("1.norm", new)
+    assert list(model[1]) == ["act", "norm"] and model[1]["norm"] is new
     with pytest.raises(TypeError, match=r"set_submodule\(\): module must be a Module, not int"):
         model.set_submodule("0", 3)
 

@@ -68,10 +68,10 @@ class _InOrder(Module):
         self._replace(modules)
         return self
 
-    def pop(self, index: int = -1) -> Any:
-        """Takes a module out and gives it."""
-        module = self[index]
-        del self[index]
+    def pop(self, key: int = -1) -> Any:
+        """Takes the module at an index out and gives it."""
+        module = self[key]
+        del self[key]
         return module
 
     def extend(self: _Self, modules: Iterable[Module]) -> _Self:
@@ -101,9 +101,9 @@ class _InOrder(Module):
 class ModuleList(_InOrder):
     """A list of modules that the model knows of; it has no ``forward``."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
-        self.extend(modules)
+        self.extend(() if modules is None else modules)
 
     def _some(self, names: list[str]) -> list:
         return [[self._modules[name] for name in names]]
@@ -219,9 +219,9 @@ class ParameterList(_Parameters):
     bias, is kept as it is and is no parameter of the model.
     """
 
-    def __init__(self, values: Iterable[Any] = ()) -> None:
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
-        self.extend(values)
+        self.extend(() if values is None else values)
 
     def append(self, value: Any) -> ParameterList:
         """Adds a parameter, or another value, at the end."""
@@ -296,11 +296,11 @@ class ParameterDict(_Parameters):
         """The parameter of a name, or ``default`` where there is none."""
         return self._get(key) if key in self._parameters else default
 
-    def setdefault(self, name: str, default: Any = None) -> Any:
+    def setdefault(self, key: str, default: Any = None) -> Any:
         """The parameter of a name; ``default``, which is added, where there is none."""
-        if name not in self:
-            self[name] = default
-        return self[name]
+        if key not in self:
+            self[key] = default
+        return self[key]
 
     def pop(self, key: str) -> Any:
         """Takes a parameter out and gives it."""
@@ -317,9 +317,9 @@ class ParameterDict(_Parameters):
         """Another one with the same parameters."""
         return ParameterDict(OrderedDict(self.items()))
 
-    def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new one with these names and ``default`` for each."""
-        return ParameterDict(OrderedDict.fromkeys(names, default))
+        return ParameterDict(OrderedDict.fromkeys(keys, default))
 
     def __reversed__(self) -> Iterator[str]:
         return reversed(self._parameters)

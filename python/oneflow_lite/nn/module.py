@@ -255,13 +255,15 @@ class Module(Stateful):
                 raise AttributeError(f"{type(at).__name__}.{name} is no Module")
         return found
 
-    def set_submodule(self, target: str, module: Module) -> None:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module in the place of the one with this path, such as ``"blocks.0.attn"``.
+
+        Without ``strict`` the last name of the path may be a new one.
 
         Raises
         ------
         AttributeError
-            There is no module at that place.
+            No module is on the way, or what is at the place is none.
         TypeError
             What is given is no module.
         """
@@ -270,9 +272,9 @@ class Module(Stateful):
                             f"{type(module).__name__}")  # fmt: skip
         path, _, name = target.rpartition(".")
         above = self.get_submodule(path)
-        if name not in above._modules:
+        if not isinstance(getattr(above, name, None if strict else module), Module):
             raise AttributeError(f"{type(above).__name__} has no module {name!r}")
-        above._modules[name] = module
+        above.add_module(name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter by its path, ``"blocks.0.attn.weight"``; AttributeError without one."""
