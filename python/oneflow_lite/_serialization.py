@@ -7,7 +7,8 @@ loss). Loading never runs anything from the file, so files of strangers are safe
 
 Since format 2 the structure gives each tensor's shape, dtype and the CRC-32 of its entry, header
 included, and begins with a SHA-256 of itself; what is loaded was compared with both. Format 1,
-which had neither, is read too. PyTorch's files, which are pickles, are read by _pytorch_file.py.
+which had neither, is read too. _sharing.py tells which tensors share memory. PyTorch's files, which
+are pickles, are read by _pytorch_file.py.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from oneflow_lite import _npy, _structure, sbp
+from oneflow_lite import _npy, _sharing, _structure, sbp
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._archive import Archive, Damaged, Entry
 from oneflow_lite._atomic_file import replacing
@@ -53,7 +54,8 @@ def save(
     ----------
     obj : dict, list, tuple, Tensor, array, number, str or None
         Such as a module's or an optimizer's ``state_dict()``, nested up to 128 deep. Each tensor
-        is written by itself: those that share memory no longer do when loaded. NumPy arrays of
+        is written by itself. When loaded, one that was there twice is one again, and those that
+        lay within the memory of another one, which was contiguous, share it. NumPy arrays of
         numbers are loaded as arrays, NumPy's scalars as Python numbers, subclasses of the types
         above as these types; but an array with more than its elements, such as a mask, is refused.
     f : path or binary file
@@ -77,6 +79,7 @@ def save(
     """
     encoder = _structure.Encoder()
     tree = encoder.encode(obj)  # before anything is written
+    _sharing.note(encoder.leaves)
     if isinstance(f, str | os.PathLike):
         with replacing(f) as stream:
             write(tree, encoder.leaves, stream)
@@ -273,8 +276,10 @@ def _read(stream: IO[bytes], place: _Place, name: str) -> Any:
         return _from_pytorch(archive, place, name)
     tree, sealed = _tree_of(archive, name)
     leaves = _Leaves(archive, place, sealed)
-    value = _structure.Decoder(leaves.read).decode(tree)
+    joined = _sharing.Joined(leaves.read)
+    value = _structure.Decoder(joined.read).decode(tree)
     leaves.check_all_read()
+    joined.join()
     return value
 
 
