@@ -69,7 +69,13 @@ def _reduced(self: Generator) -> tuple[Any, ...]:
     return _rebuilt, (str(self.device), self._get_state())
 
 
-for _method, _name in ((_reduced, "__reduce__"), (state_of, "get_state"), (set_state, "set_state")):
+def _seed(self: Generator) -> int:
+    """Seeds it by chance; gives the seed."""
+    return self.manual_seed(drawn_seed()).initial_seed()
+
+
+for _method, _name in ((_reduced, "__reduce__"), (state_of, "get_state"), (set_state, "set_state"),
+                       (_seed, "seed")):  # fmt: skip
     _method.__name__, _method.__qualname__ = _name, f"Generator.{_name}"
     setattr(Generator, _name, _method)
 

@@ -530,3 +530,12 @@ def test_short_permutations(n):
 def test_weights_whose_sum_is_infinite_are_refused():
     with pytest.raises(ValueError, match=r"multinomial\(\): input must be finite, its sum too"):
         flow.multinomial(flow.tensor([1e308] * 3, dtype=flow.float64), 2, True)
+
+
+def test_a_generator_is_seeded_by_chance():
+    generator = flow.Generator()
+    seeds = {generator.seed() for _ in range(4)}
+    assert len(seeds) == 4 and generator.initial_seed() in seeds
+    x = flow.rand(3, generator=generator)
+    again = flow.Generator().manual_seed(generator.initial_seed())
+    assert flow.equal(flow.rand(3, generator=again), x)
