@@ -335,6 +335,20 @@ def test_modules_change_dtype_by_name(name, dtype):
     assert {p.dtype for p in module.parameters()} == {getattr(flow, dtype)}
 
 
+def test_a_module_of_a_type_has_it_everywhere():
+    """As in PyTorch, whose other conversions leave integers alone."""
+    module = nn.Linear(3, 2)
+    module.register_buffer("count", flow.tensor([1, 2]))
+    assert module.type("DoubleTensor") is module and module.weight.dtype is flow.float64
+    assert module.count.dtype is flow.float64
+    module.type(flow.float16)
+    assert module.count.dtype is module.bias.dtype is flow.float16 and module.weight.requires_grad
+    module.requires_grad_(False).type(flow.int32)
+    assert module.weight.dtype is module.count.dtype is flow.int32
+    with pytest.raises(RuntimeError, match="require"):
+        nn.Linear(3, 2).type(flow.int64)
+
+
 @pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4), (2, 3, 4)])
 def test_orthogonal_rows_or_columns(shape):
     flow.manual_seed(1)

@@ -450,9 +450,15 @@ class Module(Stateful):
             tensor.data = _C.empty_like(tensor, device=device)
         return self
 
-    def type(self: _Self, dst_type: _ext.dtype) -> _Self:
-        """The same as ``to`` with a dtype."""
-        return self.to(dst_type)
+    def type(self: _Self, dst_type: _ext.dtype | str) -> _Self:
+        """Makes all parameters and buffers of a dtype, integer ones too, as ``Tensor.type`` does.
+
+        Raises
+        ------
+        DTypeError
+            A parameter requires a gradient, and the dtype is of no floats.
+        """
+        return self._apply(lambda x: x.detach().type(dst_type))
 
     def float(self: _Self) -> _Self:
         """Makes floating parameters and buffers float32."""
