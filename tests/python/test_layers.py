@@ -68,6 +68,14 @@ def test_methods_in_place_have_the_gradients_of_the_functions(name):
     (nn.GroupNorm(2, 4), "GroupNorm(2, 4, eps=1e-05, affine=True)"),
     (nn.Linear(2, 3), "Linear(in_features=2, out_features=3, bias=True)"),
     (nn.Embedding(5, 3), "Embedding(5, 3)"),
+    (nn.Embedding(5, 3, 1, norm_type=1.0), "Embedding(5, 3, padding_idx=1, norm_type=1.0)"),
+    (nn.Embedding(5, 3, None, 2.0, 1.0, sparse=True),
+     "Embedding(5, 3, max_norm=2.0, norm_type=1.0, sparse=True)"),
+    (nn.Hardshrink(), "Hardshrink(0.5)"), (nn.Softshrink(0.25), "Softshrink(0.25)"),
+    (nn.TripletMarginWithDistanceLoss(),
+     "TripletMarginWithDistanceLoss(\n  (distance_function): PairwiseDistance()\n)"),
+    (nn.ParameterList([flow.ones(2), None]), "ParameterList(\n    (0): Parameter containing: "
+     "[oneflow_lite.float32 of size 2]\n    (1): Object of type: NoneType\n)"),
     (nn.ModuleDict({"a": nn.Tanh()}), "ModuleDict(\n  (a): Tanh()\n)"),
 ])  # fmt: skip
 def test_text(module, text):
@@ -374,7 +382,8 @@ def test_embedding_bounds_the_rows_that_are_looked_up(norm_type):
         with pytest.raises(IndexError, match=rf"embedding\(\): index {row} is out of range \[0, 5"):
             layer(flow.tensor([row, 2]))
     assert (host(layer.weight) == before).all() and layer(flow.tensor([[]]).long()).shape[1] == 0
-    assert repr(layer) == "Embedding(6, 3, max_norm=0.5)"
+    shown = "" if norm_type == 2 else f", norm_type={norm_type}"
+    assert repr(layer) == f"Embedding(6, 3, max_norm=0.5{shown})"
     with pytest.raises(NotImplementedError, match="scale_grad_by_freq=True is not supported"):
         nn.Embedding(6, 3, scale_grad_by_freq=True)
     whole = nn.Embedding.from_pretrained(flow.tensor([[1, 2]]))

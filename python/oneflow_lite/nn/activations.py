@@ -157,6 +157,8 @@ class _WithNumbers(Module):
         numbers = {name: getattr(self, name) for name in self.numbers}
         if numbers.get("inplace") is False:
             del numbers["inplace"]
+        if list(numbers) == ["lambd"]:  # as PyTorch shows it
+            return str(numbers["lambd"])
         return ", ".join(f"{name}={value}" for name, value in numbers.items())
 
 

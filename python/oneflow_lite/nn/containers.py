@@ -209,7 +209,7 @@ class _Parameters(Module):
         return len(self._parameters)
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({name}): {_described(self._get(name))}" for name in self._parameters)
+        return "\n".join(f"  ({name}): {_described(self._get(name))}" for name in self._parameters)
 
 
 class ParameterList(_Parameters):

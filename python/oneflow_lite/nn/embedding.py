@@ -157,6 +157,11 @@ class Embedding(Module):
         return _C.embedding(input, weight, self.padding_idx)
 
     def extra_repr(self) -> str:
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        bound = "" if self.max_norm is None else f", max_norm={self.max_norm}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{bound}"
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            text += f", padding_idx={self.padding_idx}"
+        if self.max_norm is not None:
+            text += f", max_norm={self.max_norm}"
+        if self.norm_type != 2:
+            text += f", norm_type={self.norm_type}"
+        return text + ", sparse=True" * self.sparse

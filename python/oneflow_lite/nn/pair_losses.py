@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn import functional
+from oneflow_lite.nn.distances import PairwiseDistance
 from oneflow_lite.nn.losses import Reduced, take_older_arguments
 
 
@@ -98,7 +99,8 @@ class TripletMarginWithDistanceLoss(Reduced):
         reduction: str = "mean",
     ) -> None:
         super().__init__(reduction)
-        self.distance_function, self.margin, self.swap = distance_function, margin, swap
+        self.distance_function = distance_function or PairwiseDistance()
+        self.margin, self.swap = margin, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return functional.triplet_margin_with_distance_loss(
