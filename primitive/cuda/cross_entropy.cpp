@@ -24,8 +24,8 @@ class CudaCrossEntropy final : public CrossEntropy {
   Status Launch(Stream& stream, const CrossEntropyShape& shape, const void* x,
                 const int64_t* target, void* loss, void* stats, void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.forward(ProblemOf(shape), x, target, loss, stats, workspace,
-                                cuda::LimitsOf(stream), s);
+      return launchers_.forward(ProblemOf(shape), x, target, loss, stats,
+                                {cuda::LimitsOf(stream), s, workspace});
     });
   }
 
@@ -42,7 +42,7 @@ class CudaCrossEntropyBackward final : public CrossEntropyBackward {
                 void* dx) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
       return launchers_.backward(ProblemOf(shape), x, target, stats, dloss, dloss_stride, dx,
-                                 cuda::LimitsOf(stream), s);
+                                 {cuda::LimitsOf(stream), s});
     });
   }
 
@@ -60,8 +60,8 @@ class CudaCrossEntropyInPlace final : public CrossEntropyInPlace {
   Status Launch(Stream& stream, const CrossEntropyShape& shape, void* x, const int64_t* target,
                 const void* scale, void* loss, void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.in_place(ProblemOf(shape), x, target, scale, loss, workspace,
-                                 cuda::LimitsOf(stream), s);
+      return launchers_.in_place(ProblemOf(shape), x, target, scale, loss,
+                                 {cuda::LimitsOf(stream), s, workspace});
     });
   }
 
@@ -103,7 +103,7 @@ class CudaScaleRows final : public ScaleRows {
   Status Launch(Stream& stream, int64_t rows, int64_t cols, const void* factor, int64_t stride,
                 void* x) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.scale_rows(rows, cols, factor, stride, x, cuda::LimitsOf(stream), s);
+      return launchers_.scale_rows(rows, cols, factor, stride, x, {cuda::LimitsOf(stream), s});
     });
   }
 

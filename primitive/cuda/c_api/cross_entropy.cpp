@@ -59,8 +59,8 @@ class CrossEntropyForward : public CrossEntropyOp<ofl_cross_entropy_args> {
     return launchers_->workspace_bytes(problem_.rows, problem_.classes, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
-    return launchers_->forward(problem_, a_.x, a_.target, a_.loss, a_.stats, a_.workspace, limits,
-                               stream);
+    return launchers_->forward(problem_, a_.x, a_.target, a_.loss, a_.stats,
+                               {limits, stream, a_.workspace});
   }
 };
 
@@ -82,7 +82,7 @@ class CrossEntropyBackward : public CrossEntropyOp<ofl_cross_entropy_backward_ar
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
     return launchers_->backward(problem_, a_.x, a_.target, a_.stats, a_.dloss, a_.dloss_stride,
-                                a_.dx, limits, stream);
+                                a_.dx, {limits, stream});
   }
 };
 
@@ -99,8 +99,8 @@ class CrossEntropyInPlace : public CrossEntropyOp<ofl_cross_entropy_in_place_arg
     return launchers_->in_place_workspace_bytes(problem_.rows, problem_.classes, limits);
   }
   cudaError_t Launch(const DeviceLimits& limits, cudaStream_t stream) const {
-    return launchers_->in_place(problem_, a_.x, a_.target, a_.scale, a_.loss, a_.workspace, limits,
-                                stream);
+    return launchers_->in_place(problem_, a_.x, a_.target, a_.scale, a_.loss,
+                                {limits, stream, a_.workspace});
   }
 };
 
@@ -173,6 +173,6 @@ ofl_status ofl_scale_rows(ofl_stream stream, ofl_dtype dtype, int64_t rows, int6
   call.Pointer("factor", factor, ComputeSize(dtype));
   call.Pointer("x", x, SizeOf(dtype));
   return call.Run([&](const DeviceLimits& limits) {
-    call.Cuda(launchers->scale_rows(rows, cols, factor, factor_stride, x, limits, stream));
+    call.Cuda(launchers->scale_rows(rows, cols, factor, factor_stride, x, {limits, stream}));
   });
 }

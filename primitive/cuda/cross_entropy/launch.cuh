@@ -12,7 +12,6 @@ template <class T>
 struct CrossEntropyOf {
   using C = ComputeType<T>;
   using Problem = CrossEntropyProblem;
-  using Limits = DeviceLimits;
 
   static CrossEntropyRows<T> Rows(const Problem& p, const void* x, const int64_t* target) {
     return {
@@ -20,24 +19,22 @@ struct CrossEntropyOf {
         target, p.row_stride};
   }
   static cudaError_t Forward(const Problem& p, const void* x, const int64_t* target, void* loss,
-                             void* stats, void* workspace, const Limits& limits,
-                             cudaStream_t stream) {
+                             void* stats, const LaunchSite& at) {
     return LaunchCrossEntropy(Rows(p, x, target), static_cast<C*>(loss), static_cast<C*>(stats),
-                              limits, stream, workspace);
+                              at.limits, at.stream, at.workspace);
   }
   static cudaError_t Backward(const Problem& p, const void* x, const int64_t* target,
                               const void* stats, const void* dloss, int64_t dloss_stride, void* dx,
-                              const Limits& limits, cudaStream_t stream) {
+                              const LaunchSite& at) {
     return LaunchCrossEntropyBackward(Rows(p, x, target), static_cast<const C*>(stats),
                                       static_cast<const C*>(dloss), dloss_stride,
-                                      static_cast<T*>(dx), limits, stream);
+                                      static_cast<T*>(dx), at.limits, at.stream);
   }
   static cudaError_t InPlace(const Problem& p, void* x, const int64_t* target, const void* scale,
-                             void* loss, void* workspace, const Limits& limits,
-                             cudaStream_t stream) {
+                             void* loss, const LaunchSite& at) {
     return LaunchCrossEntropyInPlace(Rows(p, x, target), static_cast<T*>(x),
-                                     static_cast<const C*>(scale), static_cast<C*>(loss), limits,
-                                     stream, workspace);
+                                     static_cast<const C*>(scale), static_cast<C*>(loss), at.limits,
+                                     at.stream, at.workspace);
   }
   static cudaError_t Weight(int64_t rows, int64_t ignore_index, const int64_t* target, void* weight,
                             cudaStream_t stream) {
@@ -51,9 +48,9 @@ struct CrossEntropyOf {
                   static_cast<C*>(weight));
   }
   static cudaError_t Scale(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
-                           const Limits& limits, cudaStream_t stream) {
+                           const LaunchSite& at) {
     return LaunchScaleRows(static_cast<T*>(x), rows, cols, static_cast<const C*>(factor), stride,
-                           limits, stream);
+                           at.limits, at.stream);
   }
   static constexpr CrossEntropyLaunchers kLaunchers = {&CrossEntropyWorkspaceBytes<T>,
                                                        &Forward,

@@ -17,21 +17,19 @@ struct CrossEntropyProblem {
 struct CrossEntropyLaunchers {
   size_t (*workspace_bytes)(int64_t rows, int64_t classes, const DeviceLimits&);
   cudaError_t (*forward)(const CrossEntropyProblem&, const void* x, const int64_t* target,
-                         void* loss, void* stats, void* workspace, const DeviceLimits&,
-                         cudaStream_t);
+                         void* loss, void* stats, const LaunchSite&);
   cudaError_t (*backward)(const CrossEntropyProblem&, const void* x, const int64_t* target,
                           const void* stats, const void* dloss, int64_t dloss_stride, void* dx,
-                          const DeviceLimits&, cudaStream_t);
+                          const LaunchSite&);
   size_t (*in_place_workspace_bytes)(int64_t rows, int64_t classes, const DeviceLimits&);
   cudaError_t (*in_place)(const CrossEntropyProblem&, void* x, const int64_t* target,
-                          const void* scale, void* loss, void* workspace, const DeviceLimits&,
-                          cudaStream_t);
+                          const void* scale, void* loss, const LaunchSite&);
   cudaError_t (*mean_weight)(int64_t rows, int64_t ignore_index, const int64_t* target,
                              void* weight, cudaStream_t);
   cudaError_t (*reduce)(int64_t rows, int64_t ignore_index, const void* loss, const int64_t* target,
                         void* value, void* weight, cudaStream_t);
   cudaError_t (*scale_rows)(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
-                            const DeviceLimits&, cudaStream_t);
+                            const LaunchSite&);
 };
 extern const CrossEntropyLaunchers kCrossEntropyFloat16;
 extern const CrossEntropyLaunchers kCrossEntropyBFloat16;
