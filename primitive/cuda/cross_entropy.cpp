@@ -75,7 +75,7 @@ class CudaMeanWeight final : public MeanWeight {
   Status Launch(Stream& stream, int64_t rows, int64_t ignore_index, const int64_t* target,
                 void* weight) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      return launchers_.mean_weight(rows, ignore_index, target, weight, s);
+      return launchers_.reduce(rows, ignore_index, nullptr, target, nullptr, weight, s);
     });
   }
 

@@ -144,7 +144,7 @@ ofl_status ofl_mean_weight(ofl_stream stream, ofl_dtype dtype, int64_t rows, int
   if (rows > 0) call.Pointer("target", target, kTargetSize);
   call.Pointer("weight", weight, ComputeSize(dtype));
   return call.Run([&](const DeviceLimits&) {
-    call.Cuda(launchers->mean_weight(rows, ignore_index, target, weight, stream));
+    call.Cuda(launchers->reduce(rows, ignore_index, nullptr, target, nullptr, weight, stream));
   });
 }
 ofl_status ofl_reduce_loss(ofl_stream stream, ofl_dtype dtype, int64_t rows, int64_t ignore_index,

@@ -272,12 +272,11 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
                                       const ComputeType<T>* scale, ComputeType<T>* loss,
                                       const DeviceLimits& limits, cudaStream_t stream,
                                       void* workspace = nullptr) {
-  if (p.rows > 0 && p.classes == 0) {  // only losses; no element of x will be visited
-    return Launch(CrossEntropyNoClassesKernel<T>, CeilDiv(p.rows, CrossEntropyPolicy::kThreads),
-                  CrossEntropyPolicy::kThreads, 0, stream, p, scale, loss);
-  }
+  if (p.rows <= 0) return cudaSuccess;
   return VisitBool(p.smoothing != 0, [&](auto smooth) {
     constexpr bool kSmooth = decltype(smooth)::value;
+    const CrossEntropyInPlaceRow<T, kSmooth> every(p, x, scale, loss);
+    if (p.classes == 0) return internal::LaunchWide(every, {{limits, stream}, p.rows, 0});
     if constexpr (sizeof(ComputeType<T>) < 8) {
       const CrossEntropyInPlaceRow<T, kSmooth, true> row(p, x, scale, loss);
       cudaError_t error = kNotServed;
@@ -286,8 +285,7 @@ cudaError_t LaunchCrossEntropyInPlace(const CrossEntropyRows<T>& p, T* x,
       }
       if (error != kNotServed) return error;
     }
-    return LaunchRows(CrossEntropyInPlaceRow<T, kSmooth>(p, x, scale, loss), p.rows, p.classes,
-                      limits, stream, workspace);
+    return LaunchRows(every, p.rows, p.classes, limits, stream, workspace);
   });
 }
 template <class T>
@@ -318,32 +316,22 @@ OFL_DEVICE S SumOverRows(int64_t rows, Block& block, const F& f) {
   return block.Reduce(sum, Plus{}, S(0));
 }
 
-// 1 over the number of targets that are not ignored.
-template <class C>
-__global__ void __launch_bounds__(kWarp* kMaxWarps)
-    MeanWeightKernel(const int64_t* target, int64_t rows, int64_t ignore_index, C* weight) {
-  __shared__ __align__(16) char scratch[Block::kScratchBytes];
-  Block block(scratch);
-  const auto counted =
-      SumOverRows<int64_t>(rows, block, [&](int64_t row) { return target[row] != ignore_index; });
-  if (threadIdx.x == 0) *weight = C(1) / static_cast<C>(counted);
-}
-
-// *value = *weight times the sum of the losses; *weight as above, 1 where target is null.
+// *value = *weight times the sum of the losses; *weight is 1 over the number of targets that are
+// not ignored, 1 where target is null. Without `value` it is the weight alone that is asked for.
 template <class T, class C>
 __global__ void __launch_bounds__(kWarp* kMaxWarps)
     ReduceLossKernel(const C* loss, const int64_t* target, int64_t rows, int64_t ignore_index,
                      T* value, C* weight) {
   __shared__ __align__(16) char scratch[Block::kScratchBytes];
   Block block(scratch);
-  const C sum = SumOverRows<C>(rows, block, [&](int64_t row) { return loss[row]; });
+  const C sum = SumOverRows<C>(value ? rows : 0, block, [&](int64_t row) { return loss[row]; });
   C each = 1;
-  if (target) {
+  if (target || !value) {
     each /= static_cast<C>(SumOverRows<int64_t>(
         rows, block, [&](int64_t row) { return target[row] != ignore_index; }));
   }
   if (threadIdx.x != 0) return;
-  *value = ConvertTo<T>(sum * each);
+  if (value) *value = ConvertTo<T>(sum * each);
   *weight = each;
 }
 

@@ -183,15 +183,4 @@ inline constexpr bool kLoadsTwoWays<CrossEntropyInPlaceRow<T, kSmooth, kWhole>, 
 
 }  // namespace internal
 
-// The losses where there are no classes.
-template <class T>
-__global__ void CrossEntropyNoClassesKernel(CrossEntropyRows<T> p, const ComputeType<T>* scale,
-                                            ComputeType<T>* loss) {
-  using C = ComputeType<T>;
-  const int64_t step = int64_t{gridDim.x} * blockDim.x;
-  for (int64_t row = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; row < p.rows; row += step) {
-    loss[row] = LossWithoutTarget(p, p.target[row]) * (scale ? *scale : C(1));
-  }
-}
-
 }  // namespace oneflow_lite::cuda

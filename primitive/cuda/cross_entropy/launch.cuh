@@ -36,11 +36,6 @@ struct CrossEntropyOf {
                                      static_cast<const C*>(scale), static_cast<C*>(loss), at.limits,
                                      at.stream, at.workspace);
   }
-  static cudaError_t Weight(int64_t rows, int64_t ignore_index, const int64_t* target, void* weight,
-                            cudaStream_t stream) {
-    return Launch(MeanWeightKernel<C>, 1, kWarp * kMaxWarps, 0, stream, target, rows, ignore_index,
-                  static_cast<C*>(weight));
-  }
   static cudaError_t Reduce(int64_t rows, int64_t ignore_index, const void* loss,
                             const int64_t* target, void* value, void* weight, cudaStream_t stream) {
     return Launch(ReduceLossKernel<T, C>, 1, kWarp * kMaxWarps, 0, stream,
@@ -57,7 +52,6 @@ struct CrossEntropyOf {
                                                        &Backward,
                                                        &CrossEntropyInPlaceWorkspaceBytes<T>,
                                                        &InPlace,
-                                                       &Weight,
                                                        &Reduce,
                                                        &Scale};
 };

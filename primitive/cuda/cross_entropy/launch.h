@@ -24,8 +24,7 @@ struct CrossEntropyLaunchers {
   size_t (*in_place_workspace_bytes)(int64_t rows, int64_t classes, const DeviceLimits&);
   cudaError_t (*in_place)(const CrossEntropyProblem&, void* x, const int64_t* target,
                           const void* scale, void* loss, const LaunchSite&);
-  cudaError_t (*mean_weight)(int64_t rows, int64_t ignore_index, const int64_t* target,
-                             void* weight, cudaStream_t);
+  // Without `value` the weight alone, of no losses.
   cudaError_t (*reduce)(int64_t rows, int64_t ignore_index, const void* loss, const int64_t* target,
                         void* value, void* weight, cudaStream_t);
   cudaError_t (*scale_rows)(int64_t rows, int64_t cols, const void* factor, int64_t stride, void* x,
