@@ -18,7 +18,7 @@ spec.loader.exec_module(counts)
 
 # Of the row kernels and what they stand on. The numbers may only fall.
 MOST_FILES = 109
-MOST_LINES = 19_037
+MOST_LINES = 18_980
 LONGEST_MAIN_ROAD = 2_500
 
 

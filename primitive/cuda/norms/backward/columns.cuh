@@ -89,37 +89,33 @@ class NormColumnsTeam {
   OFL_DEVICE bool Has(int k) const { return col_ + k * kLanes < cols_; }
   // Zeros where there is no row, or column.
   OFL_DEVICE void Load(Input& in, bool there, int step) {
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k) {
+    Unroll<kColumns>([&](int k) {
       in.x[k] = in.dy[k] = 0;
       if (there && Has(k)) {
         in.x[k] = reinterpret_cast<const Memory*>(x_)[k * kLanes];
         in.dy[k] = reinterpret_cast<const Memory*>(dy_)[k * kLanes];
       }
-    }
+    });
     in.rstd = in.mean = 0;
     // Where the caller has none, nothing that depends on it is wanted.
     if (there && a_.rstd) in.rstd = a_.rstd[row_];
     if (kCentre && there && a_.mean) in.mean = a_.mean[row_];
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k) PinRegister(in.x[k]), PinRegister(in.dy[k]);
+    Unroll<kColumns>([&](int k) { PinRegister(in.x[k]), PinRegister(in.dy[k]); });
     x_ += step * a_.x_stride, dy_ += step * a_.cols;
     row_ += step;
   }
   OFL_DEVICE void KeepWeights() {
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k) {
+    Unroll<kColumns>([&](int k) {
       weight_[k] = LoadWeights<C, 1, T>(a_.weight, a_.float_weight, col_ + k * kLanes, 0,
                                         Has(k) ? 1 : 0, C(1))
                        .v[0];
-    }
+    });
   }
 
   OFL_DEVICE void Visit(const Input& in, bool active) {
     C v[kColumns], g[kColumns];  // x_hat and dy * weight; kLate: x - mean and dy
     C sums[kSums] = {};
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k) {
+    Unroll<kColumns>([&](int k) {
       v[k] = Widen(in.x[k]);
       g[k] = Widen(in.dy[k]);
       if (kCentre) v[k] -= in.mean;
@@ -136,37 +132,31 @@ class NormColumnsTeam {
         dweight_[k] += dy * v[k];
         g[k] = product;
       }
-    }
+    });
     NormSums<T, kCentre> all;
     SumOfTeam(sums);
-    all.gv = sums[0];
-    if constexpr (kCentre) all.g = sums[1];
-    if constexpr (kLate) all.v = sums[2];
+    memcpy(&all, sums, sizeof(sums));  // in that order
     // What is not late is x_hat itself already.
     const NormGradient<T, kCentre, !kLate> gradient(all, in.rstd, grid_.share);
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k) {
+    Unroll<kColumns>([&](int k) {
       const C x_hat = gradient.XHat(v[k]);
       if (kLate) dweight_[k] += g[k] * x_hat;
       v[k] = gradient.Dx(kLate ? g[k] * weight_[k] : g[k], x_hat);
-    }
+    });
     if (!active || !a_.dx) return;
     if (a_.dsum) {
-#pragma unroll
-      for (int k = 0; k < kColumns; ++k) {
+      Unroll<kColumns>([&](int k) {
         if (Has(k)) v[k] += ConvertTo<C>(a_.dsum[out_ + k * kLanes]);
-      }
+      });
     }
     T* const dx = a_.dx + out_;
-#pragma unroll
-    for (int k = 0; k < kColumns; ++k) {
+    Unroll<kColumns>([&](int k) {
       if (Has(k)) dx[k * kLanes] = ConvertTo<T>(v[k]);
-    }
+    });
   }
   OFL_DEVICE void SumOfTeam(C (&sums)[kSums]) {
     if constexpr (kLanes < kWarp) {
-#pragma unroll
-      for (C& sum : sums) sum = ReduceLanes<kLanes>(sum, Plus{});
+      Unroll(sums, [&](C& sum) { sum = ReduceLanes<kLanes>(sum, Plus{}); });
     } else {
       sums_.Post(sums);
       if (grid_.team > kWarp) NamedBarrier(team_ + 1, grid_.team);
@@ -178,11 +168,10 @@ class NormColumnsTeam {
   OFL_DEVICE void StoreParts() {
 #pragma unroll
     for (int mask = kWarp / 2; mask >= kLanes; mask /= 2) {
-#pragma unroll
-      for (int k = 0; k < kColumns; ++k) {
+      Unroll<kColumns>([&](int k) {
         dweight_[k] += ShuffleXor(dweight_[k], mask);
         if (kCentre) dbias_[k] += ShuffleXor(dbias_[k], mask);
-      }
+      });
     }
     __syncthreads();  // the teams' sums are in the same memory
     const int per_region = grid_.team < kWarp ? kWarp : grid_.team;  // threads
@@ -190,12 +179,11 @@ class NormColumnsTeam {
     C* const memory = reinterpret_cast<C*>(shared_);
     C* const mine = memory + static_cast<int>(threadIdx.x) / per_region * size + col_;
     if (kLanes == kWarp || threadIdx.x % kWarp < kLanes) {
-#pragma unroll
-      for (int k = 0; k < kColumns; ++k) {
-        if (!Has(k)) continue;
+      Unroll<kColumns>([&](int k) {
+        if (!Has(k)) return;
         mine[k * kLanes] = dweight_[k];
         if (kCentre) mine[cols_ + k * kLanes] = dbias_[k];
-      }
+      });
     }
     __syncthreads();
     C* const parts = grid_.parts + int64_t{blockIdx.x} * kKinds * PartPitch<C>(cols_);

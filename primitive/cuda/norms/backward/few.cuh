@@ -38,8 +38,7 @@ template <class C, int N, class T>
 OFL_DEVICE Pack<C, N> AlignedWeights(const void* weights, bool is_float, int64_t col, C missing) {
   Pack<C, N> pack;
   if (!weights) {
-#pragma unroll
-    for (C& w : pack.v) w = missing;
+    Unroll(pack.v, [&](C& w) { w = missing; });
     return pack;
   }
   if constexpr (!std::is_same_v<T, float>) {
@@ -48,8 +47,7 @@ OFL_DEVICE Pack<C, N> AlignedWeights(const void* weights, bool is_float, int64_t
 #pragma unroll
       for (int i = 0; i < N; i += kPart) {
         const auto part = LoadAlignedPack<kPart>(static_cast<const float*>(weights) + col + i);
-#pragma unroll
-        for (int j = 0; j < kPart; ++j) pack.v[i + j] = ConvertTo<C>(part.v[j]);
+        Unroll<kPart>([&](int j) { pack.v[i + j] = ConvertTo<C>(part.v[j]); });
       }
       return pack;
     }
@@ -82,20 +80,18 @@ OFL_DEVICE void StoreFewRow(const NormBackward<T>& a,
   constexpr int N = kPackSize<T>;
   const C by_v = gradient.scale * gradient.by_x_hat;
   const C constant = gradient.offset * gradient.by_x_hat + gradient.constant;
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
+  Unroll<kPacks>([&](int k) {
     const int64_t col = int64_t{lane + k * lanes} * N;
-    if (col >= a.cols) continue;
+    if (col >= a.cols) return;
     Values dx;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
+    Unroll<N>([&](int i) {
       const C by_row = kCentre ? v[k].v[i] * by_v + constant : v[k].v[i] * by_v;
       dx.v[i] = g[k].v[i] * gradient.rstd + by_row;
-    }
+    });
     const int64_t at = row * a.cols + col;
     if (a.dsum) dx += ConvertPack<C>(LoadAlignedPack<N>(a.dsum + at));
     StoreAlignedPack(a.dx + at, ConvertPack<T>(dx));
-  }
+  });
 }
 
 // dx of a block's rows: a team of threads to each.
@@ -115,28 +111,25 @@ OFL_DEVICE void FewRows(const NormBackward<T>& a, const NormFewGrid<T>& grid, ch
   // Weights of T are asked for together with the row; others, rarer, when they are used.
   const bool late = a.weight && a.float_weight && !std::is_same_v<T, float>;
   StowedPack<T, N> held_x[kPacks], held_dy[kPacks], held_w[kPacks];
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
+  Unroll<kPacks>([&](int k) {
     const int64_t col = int64_t{lane + k * grid.team} * N;
     held_x[k] = held_dy[k] = StowedPack<T, N>::Of(Pack<T, N>{});
     if (there && col < a.cols) {
       held_x[k] = StowedPack<T, N>::Of(LoadAlignedPack<N>(x + col));
       held_dy[k] = StowedPack<T, N>::Of(LoadAlignedPack<N>(dy + col));
     }
-  }
+  });
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     const int64_t col = int64_t{lane + k * grid.team} * N;
     Pack<T, N> ones;
-#pragma unroll
-    for (T& one : ones.v) one = ConvertTo<T>(1.0f);
+    Unroll(ones.v, [&](T& one) { one = ConvertTo<T>(1.0f); });
     held_w[k] = StowedPack<T, N>::Of(ones);
     if (a.weight && !late && col < a.cols) {
       held_w[k] = StowedPack<T, N>::Of(LoadAlignedPack<N>(static_cast<const T*>(a.weight) + col));
     }
   }
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) held_w[k].Pin();
+  Unroll<kPacks>([&](int k) { held_w[k].Pin(); });
   // v and g (norms/math.cuh) are kept in the compute type: converting twice would cost more.
   Values v[kPacks], g[kPacks];
   Sums sums;
@@ -178,16 +171,13 @@ template <class C, int kSums, class Use>
 OFL_DEVICE void AddUpColumns(C (&sums)[kSums], int lanes, char* shared, Use use) {
 #pragma unroll 1
   for (int mask = kWarp / 2; mask >= lanes; mask /= 2) {
-#pragma unroll
-    for (C& s : sums) s += ShuffleXor(s, mask);
+    Unroll(sums, [&](C& s) { s += ShuffleXor(s, mask); });
   }
   C* const slots = reinterpret_cast<C*>(shared);  // [warps][kSums][lanes]
   const int lane = threadIdx.x % kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
   if (lane < lanes) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      slots[(threadIdx.x / kWarp * kSums + i) * lanes + lane] = sums[i];
-    }
+    Unroll<kSums>(
+        [&](int i) { slots[(threadIdx.x / kWarp * kSums + i) * lanes + lane] = sums[i]; });
   }
   __syncthreads();
 #pragma unroll 1
@@ -225,28 +215,25 @@ OFL_DEVICE void FewColumns(const NormBackward<T>& a, const NormFewGrid<T>& grid,
   for (int64_t row = way; row < end; row += kUnroll * ways) {
     StowedPack<T, N> held_x[kUnroll], held_dy[kUnroll];
     C mean[kUnroll], rstd[kUnroll];
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+    Unroll<kUnroll>([&](int u) {
       const int64_t at = row + u * ways;
       held_x[u] = held_dy[u] = StowedPack<T, N>::Of(Pack<T, N>{});
       mean[u] = rstd[u] = 0;
-      if (at >= end) continue;
+      if (at >= end) return;
       held_x[u] = StowedPack<T, N>::Of(LoadAlignedPack<N>(a.x + at * a.x_stride + col));
       held_dy[u] = StowedPack<T, N>::Of(LoadAlignedPack<N>(a.dy + at * a.cols + col));
       if (kCentre && !kFromOutput && a.mean) mean[u] = a.mean[at];
       if (!kFromOutput && a.rstd) rstd[u] = a.rstd[at];
-    }
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+    });
+    Unroll<kUnroll>([&](int u) {
       Values v = ConvertPack<C>(held_x[u].Get());
       const Values dy = ConvertPack<C>(held_dy[u].Get());
       ToValues<kCentre, kFromOutput>(v, w, bias, mean[u]);
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
+      Unroll<N>([&](int i) {
         sums[i] += kFromOutput ? dy.v[i] * v.v[i] : dy.v[i] * (v.v[i] * rstd[u]);
         if constexpr (kCentre) sums[N + i] += dy.v[i];
-      }
-    }
+      });
+    });
   }
   gather.Meet();
   AddUpColumns(sums, grid.lanes, shared + gather.Bytes(blocks, values),

@@ -92,19 +92,16 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   }
   OFL_DEVICE C RstdOf(int row) const { return a_.rstd && row < a_.rows ? a_.rstd[row] : C(0); }
   OFL_DEVICE void KeepWeights() {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
+    Unroll<kPacks>([&](int k) {
       Keep(a_.weight, 0, k, 1.0f);
       if constexpr (kKept > 1) Keep(a_.bias, 1, k, 0.0f);
-    }
-#pragma unroll
-    for (auto& w : kept_) w.Pin();
+    });
+    Unroll(kept_, [&](auto& w) { w.Pin(); });
   }
   // i: 0 for the weight, 1 for the bias.
   OFL_DEVICE void Keep(const void* from, int i, int k, float missing) {
     Pack<W, N> pack;
-#pragma unroll
-    for (W& one : pack.v) one = ConvertTo<W>(missing);
+    Unroll(pack.v, [&](W& one) { one = ConvertTo<W>(missing); });
     if (from && Has(k)) {
       pack = LoadWholePack<N>(static_cast<const W*>(from) + this->column_ + Base::Offset(k));
     }
@@ -113,8 +110,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     } else {
       Words16 words;
       memcpy(&words, &pack, sizeof(words));
-#pragma unroll
-      for (int w = 0; w < kWords; ++w) *Place(i, k, w) = words.v[w];
+      Unroll<kWords>([&](int w) { *Place(i, k, w) = words.v[w]; });
     }
   }
 
@@ -177,16 +173,14 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     if constexpr (kFromOutput) {
       Values bias = {};
       if constexpr (kKept > 1) bias = Kept(1, k);
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
+      Unroll<N>([&](int i) {
         row.v.v[i] = (row.v.v[i] - bias.v[i]) * ReciprocalOf(ClampWeight(w.v[i]));
-      }
+      });
     } else {
-#pragma unroll
-      for (C& v : row.v.v) {
+      Unroll(row.v.v, [&](C& v) {
         if (kCentre) v -= mean;
         if (!kLate) v *= rstd;
-      }
+      });
     }
     return row;
   }
@@ -195,8 +189,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       return ConvertPack<C>(kept_[i * kPacks + k].Get());
     } else {
       Words16 words;
-#pragma unroll
-      for (int w = 0; w < kWords; ++w) words.v[w] = *Place(i, k, w);
+      Unroll<kWords>([&](int w) { words.v[w] = *Place(i, k, w); });
       Pack<W, N> pack;
       memcpy(&pack, &words, sizeof(pack));
       return ConvertPack<C>(pack);
@@ -215,14 +208,12 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     const Words words = {first + PastLine(x_low_), first + Base::TensorBytes() + PastLine(dy_low_)};
     Row rows[kHold ? kPacks : 1];
     C sums[kSums] = {};
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
+    Unroll<kPacks>([&](int k) {
+      if (!Has(k)) return;
       Row& row = rows[kHold ? k : 0];
       const Values w = Kept(0, k);
       row = Read(words, k, w, mean, rstd);
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
+      Unroll<N>([&](int i) {
         const C dy = row.g.v[i], v = row.v.v[i], g = dy * w.v[i];
         sums[0] += g * v;
         if constexpr (kCentre) {
@@ -235,8 +226,8 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
           dweight_[k].v[i] += dy * v;
           row.g.v[i] = g;
         }
-      }
-    }
+      });
+    });
     if (NeedsSums()) sums_.Post(sums);
     if (StoresEarly() && turn + 1 == turns_) Base::StoreStraight();
     Base::Meet();
@@ -247,26 +238,22 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     if (!NeedsSums()) return;  // the row has given all that it has
     sums_.Total(sums);
     NormSums<T, kCentre> all;
-    all.gv = sums[0];
-    if constexpr (kCentre) all.g = sums[1];
-    if constexpr (kLate) all.v = sums[2];
+    memcpy(&all, sums, sizeof(sums));  // in that order
     // What is not late is x_hat itself already.
     const NormGradient<T, kCentre, !kLate> gradient(all, rstd, more_.share);
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
+    Unroll<kPacks>([&](int k) {
+      if (!Has(k)) return;
       Row& row = rows[kHold ? k : 0];
       Values w, dx;
       if (kLate || !kHold) w = Kept(0, k);
       if (!kHold) row = Read(words, k, w, mean, rstd);
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
+      Unroll<N>([&](int i) {
         const C x_hat = gradient.XHat(row.v.v[i]);
         const C g = kLate || !kHold ? row.g.v[i] * w.v[i] : row.g.v[i];
         if (kLate) dweight_[k].v[i] += row.g.v[i] * x_hat;
         dx.v[i] = gradient.Dx(g, x_hat);
-      }
-      if (!a_.dx) continue;
+      });
+      if (!a_.dx) return;
       if (a_.dsum) {
         Pack<T, N> raw;
         if constexpr (kCopiesSum) {
@@ -278,7 +265,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
         dx += ConvertPack<C>(raw);
       }
       StoreAlignedPack(out + Base::Offset(k), ConvertPack<T>(dx));
-    }
+    });
     if (IsTight()) {
       Base::Meet();
       if (rank_ == 0) Issue(turn + more_.stages, stage);

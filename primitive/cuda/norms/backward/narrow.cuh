@@ -62,8 +62,7 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   OFL_DEVICE bool Holds(int k) const { return (kPacks > 1 && k == 0) || Has(k); }
   // Zeros where there is no row, or pack.
   OFL_DEVICE void Load(Input& in, bool there) {
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
+    Unroll<kPacks>([&](int k) {
       uint4 x = {}, dy = {};
       if (there && Holds(k)) {
         x = *reinterpret_cast<const uint4*>(x_ + Base::Offset(k));
@@ -71,14 +70,13 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       }
       memcpy(&in.x[k].held, &x, kPackBytes);
       memcpy(&in.dy[k].held, &dy, kPackBytes);
-    }
+    });
     in.rstd = in.mean = 0;
     if (there) {
       in.rstd = *rstd_;
       if (kCentre) in.mean = *mean_;
     }
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) in.x[k].Pin(), in.dy[k].Pin();
+    Unroll<kPacks>([&](int k) { in.x[k].Pin(), in.dy[k].Pin(); });
     x_ += step_ * a_.x_stride, dy_ += step_ * a_.cols;
     if (a_.rstd) rstd_ += step_;
     if (kCentre && a_.mean) mean_ += step_;
@@ -99,15 +97,13 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   OFL_DEVICE void Visit(const Input& in, bool active) {
     Row rows[kPacks];
     NormSums<T, kCentre> sums;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
+    Unroll<kPacks>([&](int k) {
       Row& row = rows[k];
       row.v = in.x[k].GetWide();
       row.g = in.dy[k].GetWide();
       const Values w = Weight(k);
       C sum = 0;
-#pragma unroll
-      for (int i = 0; i < N; ++i) {
+      Unroll<N>([&](int i) {
         C& v = row.v.v[i];
         if (kCentre) v -= in.mean;
         if (!kLate) v *= in.rstd;
@@ -117,29 +113,27 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
         if (kLate) sum += v;
         if (kCentre) dbias_[k].v[i] += dy;
         if (!kLate) dweight_[k].v[i] += dy * v, row.g.v[i] = g;
-      }
+      });
       if (kLate && Holds(k)) sums.v += sum;
-    }
+    });
 #pragma unroll
     for (int mask = kWarp / 2; mask > 0; mask /= 2) {
       if (mask < more_.team) sums = sums + ShuffleXor(sums, mask);
     }
     // What is not late is x_hat itself already.
     const NormGradient<T, kCentre, !kLate> gradient(sums, in.rstd, more_.share);
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) Finish(k, rows[k], gradient, active);
+    Unroll<kPacks>([&](int k) { Finish(k, rows[k], gradient, active); });
   }
   OFL_DEVICE void Finish(int k, const Row& row, const NormGradient<T, kCentre, !kLate>& gradient,
                          bool active) {
     Values w, dx;
     if (kLate) w = Weight(k);
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
+    Unroll<N>([&](int i) {
       const C x_hat = gradient.XHat(row.v.v[i]);
       const C g = kLate ? row.g.v[i] * w.v[i] : row.g.v[i];
       if (kLate) dweight_[k].v[i] += row.g.v[i] * x_hat;
       dx.v[i] = gradient.Dx(g, x_hat);
-    }
+    });
     if (!active || !a_.dx || !Holds(k)) return;
     const int64_t at = out_ + Base::Offset(k);
     if (a_.dsum) dx += ConvertPack<C>(LoadAlignedPack<N>(a_.dsum + at));

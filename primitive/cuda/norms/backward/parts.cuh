@@ -48,13 +48,11 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
            !more_.last;
   }
   OFL_DEVICE void StoreStraight() const {
-#pragma unroll
-    for (int i = 0; i < kKinds * kVectors; ++i) {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
+    Unroll<kKinds * kVectors>([&](int i) {
+      Unroll<kPacks>([&](int k) {
         if (Has(k)) StoreVector(i, k * more_.team + this->rank_, VectorOf(i, k));
-      }
-    }
+      });
+    });
   }
   // Adds up the block's teams, in a fixed order.
   OFL_DEVICE void StoreParts() {
@@ -90,13 +88,11 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
     Place* const memory = reinterpret_cast<Place*>(this->shared_ + kNormScratchBytes);
     Place* const mine = memory + static_cast<int>(threadIdx.x) / PerRegion() * size;
     const bool holds = static_cast<int>(threadIdx.x) % PerRegion() < more_.team;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!holds || !Has(k)) continue;
+    Unroll<kPacks>([&](int k) {
+      if (!holds || !Has(k)) return;
       const int pack = k * more_.team + this->rank_;
-#pragma unroll
-      for (int i = 0; i < kKinds * kVectors; ++i) mine[i * step + pack].Put(VectorOf(i, k));
-    }
+      Unroll<kKinds * kVectors>([&](int i) { mine[i * step + pack].Put(VectorOf(i, k)); });
+    });
     __syncthreads();
 #pragma unroll 1
     for (int at = threadIdx.x; at < size; at += blockDim.x) {
@@ -109,8 +105,7 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
         continue;
       }
       const int64_t col = FirstPack() * N + pack * N + i % kVectors * kPackSize<C>;
-#pragma unroll
-      for (int j = 0; j < kPackSize<C>; ++j) StorePart(i / kVectors, col + j, sum.v[j]);
+      Unroll<kPackSize<C>>([&](int j) { StorePart(i / kVectors, col + j, sum.v[j]); });
     }
   }
   OFL_DEVICE int64_t FirstPack() const { return int64_t{this->slice()} * more_.team * kPacks; }
@@ -172,14 +167,12 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
   OFL_DEVICE void AddGroups() {
 #pragma unroll 1
     for (int mask = kWarp / 2; mask >= more_.team; mask /= 2) {
-#pragma unroll
-      for (int k = 0; k < kPacks; ++k) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
+      Unroll<kPacks>([&](int k) {
+        Unroll<N>([&](int i) {
           dweight_[k].v[i] += ShuffleXor(dweight_[k].v[i], mask);
           if (kCentre) dbias_[k].v[i] += ShuffleXor(dbias_[k].v[i], mask);
-        }
-      }
+        });
+      });
     }
   }
   OFL_DEVICE void AddToRegion(C* region, int64_t count, bool fresh) const {
@@ -187,13 +180,11 @@ class NormPartsTeam : protected NormTeam<T, kPacks, kAligned> {
       *to = dweight + (fresh ? C(0) : *to);
       if (kCentre) to[count] = dbias + (fresh ? C(0) : to[count]);
     };
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
+    Unroll<kPacks>([&](int k) {
+      if (!Has(k)) return;
       C* const to = region + column_ + Offset(k);
-#pragma unroll
-      for (int i = 0; i < N; ++i) add(to + i, dweight_[k].v[i], kCentre ? dbias_[k].v[i] : C(0));
-    }
+      Unroll<N>([&](int i) { add(to + i, dweight_[k].v[i], kCentre ? dbias_[k].v[i] : C(0)); });
+    });
     if (extra_ >= 0 && more_.slices == 1) {
       add(region + extra_, extra_dweight_, extra_dbias_);
     }

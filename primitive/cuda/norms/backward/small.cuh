@@ -117,10 +117,7 @@ class NormSmall {
     SumColumns(first + lane, way_of * blocks + gather.block(), ways, sums);
     C* const slots =  // [block_ways][kSums][lanes]
         reinterpret_cast<C*>(shared_ + ClusterGather<C>::Bytes(blocks, values));
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) {
-      slots[(way_of * kSums + i) * grid_.lanes + lane] = sums[i];
-    }
+    Unroll<kSums>([&](int i) { slots[(way_of * kSums + i) * grid_.lanes + lane] = sums[i]; });
     gather.Meet();
     __syncthreads();
 #pragma unroll 1
@@ -151,8 +148,7 @@ class NormSmall {
   // read instead: questions of the launch and of columns are no branches that loads wait behind.
   template <class Use>
   OFL_DEVICE static void Each(int col, int step, int cols, const Use& use) {
-#pragma unroll
-    for (int k = 0; k < kHeld; ++k) use(col + k * step, col + k * step < cols, k);
+    Unroll<kHeld>([&](int k) { use(col + k * step, col + k * step < cols, k); });
   }
   template <class W>
   OFL_DEVICE static void LoadEach(const W* from, int col, int step, int cols, W (&held)[kHeld]) {
@@ -163,14 +159,12 @@ class NormSmall {
                                      C (&w)[kHeld]) {
     W held[kHeld];
     LoadEach(static_cast<const W*>(weights), col, step, cols, held);
-#pragma unroll
-    for (int k = 0; k < kHeld; ++k) w[k] = ConvertTo<C>(held[k]);
+    Unroll<kHeld>([&](int k) { w[k] = ConvertTo<C>(held[k]); });
   }
   OFL_DEVICE void LoadWeights(const void* weights, int col, int step, int cols, C missing,
                               C (&w)[kHeld]) const {
     if (!weights) {
-#pragma unroll
-      for (C& one : w) one = missing;
+      Unroll(w, [&](C& one) { one = missing; });
     } else if (a_.float_weight) {
       LoadWeights<float>(weights, col, step, cols, w);
     } else {
@@ -192,8 +186,7 @@ class NormSmall {
       g[k] = has ? ConvertTo<C>(held_dy[k]) * w[k] : C(0);
     });
     if (a_.from_output) {
-#pragma unroll
-      for (int k = 0; k < kHeld; ++k) v[k] = Quotient(v[k] - bias[k], ClampWeight(w[k]));
+      Unroll<kHeld>([&](int k) { v[k] = Quotient(v[k] - bias[k], ClampWeight(w[k])); });
     }
     Each(col, step, cols, [&](int, bool has, int k) { v[k] = has ? v[k] : C(0); });
   }
@@ -206,8 +199,7 @@ class NormSmall {
       const T* const dsum = a_.dsum + row * a_.cols;
       T held[kHeld];
       LoadEach(dsum, col, step, cols, held);
-#pragma unroll
-      for (int k = 0; k < kHeld; ++k) d[k] = ConvertTo<C>(held[k]);
+      Unroll<kHeld>([&](int k) { d[k] = ConvertTo<C>(held[k]); });
     }
     Each(col, step, cols, [&](int c, bool has, int k) {
       d[k] += g[k] * factor + (kCentre ? v[k] * by_v + constant : v[k] * by_v);
@@ -219,8 +211,7 @@ class NormSmall {
   OFL_DEVICE void SumColumns(int64_t col, int way, int ways, C (&sums)[kSums]) const {
     bool has[kColumns];
     C w[kColumns], bias[kColumns];
-#pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
+    Unroll<kColumns>([&](int j) {
       const int64_t c = col + j * grid_.lanes;
       has[j] = c < a_.cols;
       w[j] = 1, bias[j] = 0;
@@ -228,7 +219,7 @@ class NormSmall {
         w[j] = WeightAt(a_.weight, c, C(1));
         bias[j] = WeightAt(a_.bias, c, C(0));
       }
-    }
+    });
     const T* x = a_.x + way * a_.x_stride + col;
     const T* dy = a_.dy + way * a_.cols + col;
     const int64_t x_step = ways * a_.x_stride, dy_step = ways * a_.cols;
@@ -239,45 +230,36 @@ class NormSmall {
     for (int row = way; row < rows; row += kRows * ways) {
       T held_x[kRows][kColumns], held_dy[kRows][kColumns];
       C means[kRows], rstds[kRows];
-#pragma unroll
-      for (int u = 0; u < kRows; ++u) {
+      Unroll<kRows>([&](int u) {
         const int at = row + u * ways;
         const bool there = at < rows;
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j) {
+        Unroll<kColumns>([&](int j) {
           held_x[u][j] = held_dy[u][j] = ConvertTo<T>(C(0));
           if (there && has[j]) held_x[u][j] = x[j * grid_.lanes];
           if (there && has[j]) held_dy[u][j] = dy[j * grid_.lanes];
-        }
+        });
         means[u] = 0, rstds[u] = 1;
         if (mean && there) means[u] = mean[at];
         if (rstd && there) rstds[u] = rstd[at];
         x += x_step, dy += dy_step;
-      }
+      });
       C v[kRows][kColumns];
-#pragma unroll
-      for (int u = 0; u < kRows; ++u) {
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j) v[u][j] = ConvertTo<C>(held_x[u][j]) - means[u];
-      }
+      Unroll<kRows>([&](int u) {
+        Unroll<kColumns>([&](int j) { v[u][j] = ConvertTo<C>(held_x[u][j]) - means[u]; });
+      });
       if (a_.from_output) {
-#pragma unroll
-        for (int u = 0; u < kRows; ++u) {
-#pragma unroll
-          for (int j = 0; j < kColumns; ++j) {
-            v[u][j] = Quotient(v[u][j] - bias[j], ClampWeight(w[j]));
-          }
-        }
+        Unroll<kRows>([&](int u) {
+          Unroll<kColumns>(
+              [&](int j) { v[u][j] = Quotient(v[u][j] - bias[j], ClampWeight(w[j])); });
+        });
       }
-#pragma unroll
-      for (int u = 0; u < kRows; ++u) {
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j) {
+      Unroll<kRows>([&](int u) {
+        Unroll<kColumns>([&](int j) {
           const C d = ConvertTo<C>(held_dy[u][j]);  // 0 where there is nothing
           sums[j] += d * (v[u][j] * rstds[u]);
           if constexpr (kCentre) sums[kColumns + j] += d;
-        }
-      }
+        });
+      });
     }
   }
   OFL_DEVICE C WeightAt(const void* weights, int64_t col, C missing) const {
