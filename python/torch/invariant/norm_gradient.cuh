@@ -8,7 +8,6 @@
 
 #include <algorithm>
 
-#include "primitive/cuda/norms/backward/few_wide_launch.cuh"
 #include "primitive/cuda/rows/io.cuh"
 #include "python/torch/invariant/column_rows.cuh"
 #include "python/torch/invariant/norm_teams.cuh"

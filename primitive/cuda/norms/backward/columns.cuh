@@ -8,6 +8,7 @@
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/launch.cuh"
 #include "primitive/cuda/norms/backward/policy.h"
+#include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/team.cuh"
 #include "primitive/cuda/norms/math.cuh"
 
@@ -232,7 +233,6 @@ __global__ void __launch_bounds__(NormColumnsPolicy::kThreads, NormColumnsPolicy
 
 namespace internal {
 
-// Leaves plan.units parts, columns in their order, in the workspace.
 template <bool kCentre, class T>
 cudaError_t LaunchNormColumns(const NormColumnsPlan& plan, const NormBackward<T>& a,
                               const LaunchSite& site) {
@@ -243,8 +243,10 @@ cudaError_t LaunchNormColumns(const NormColumnsPlan& plan, const NormBackward<T>
                                   static_cast<C*>(site.workspace)};
     const auto kernel = plan.team == kFew ? &NormColumnsKernel<T, kFew, kCentre>
                                           : &NormColumnsKernel<T, kWarp, kCentre>;
-    return Launch(kernel, plan.units, plan.threads, static_cast<size_t>(plan.shared), site.stream,
-                  a, grid);
+    const cudaError_t error = Launch(kernel, plan.units, plan.threads,
+                                     static_cast<size_t>(plan.shared), site.stream, a, grid);
+    if (error != cudaSuccess) return error;
+    return ReduceParts<kCentre>(a, grid.parts, plan.units, 1, site);
   }
   return cudaErrorInvalidValue;
 }

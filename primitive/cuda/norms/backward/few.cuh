@@ -16,7 +16,9 @@
 
 #include "primitive/cuda/chip/async_copy.cuh"
 #include "primitive/cuda/chip/cluster_exchange.cuh"
+#include "primitive/cuda/chip/launch.cuh"
 #include "primitive/cuda/norms/backward/few_policy.h"
+#include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/math.cuh"
 
 namespace oneflow_lite::cuda {
@@ -285,4 +287,55 @@ __global__ void __launch_bounds__(NormFewPolicy::kThreads, kFewBlocks<T, kPacks>
   }
 }
 
+namespace internal {
+
+// dweight's correction by the rows' residuals, behind the launch that wrote them; null where none
+// is needed.
+template <bool kCentre, class T>
+cudaError_t LaunchCorrection(const NormBackward<T>& a, const ComputeType<T>* residual,
+                             const LaunchSite& site) {
+  if constexpr (kRecentre<T, kCentre>) {
+    using P = NormPolicy;
+    if (!residual) return cudaSuccess;
+    const dim3 columns(static_cast<unsigned>(CeilDiv(a.cols, P::kCorrectColumns)));
+    return LaunchAfter(site, NormFewCorrectKernel<T>, columns, P::kCorrectColumns * P::kCorrectWays,
+                       a, residual);
+  }
+  return cudaSuccess;
+}
+
+// What both kinds of grid have of a plan; returns their blocks.
+template <bool kCentre, class Plan, class Grid, class T>
+int64_t FillGrid(const Plan& plan, const NormBackward<T>& a, void* workspace, Grid* grid) {
+  using C = ComputeType<T>;
+  const bool corrects = kRecentre<T, kCentre> && a.dweight && !a.from_output;
+  grid->column_blocks = a.dweight || a.dbias ? static_cast<int>(plan.column_blocks) : 0;
+  grid->lanes = plan.lanes;
+  grid->team = plan.team;
+  grid->share = static_cast<C>(1.0 / static_cast<double>(a.cols));
+  grid->residual = corrects ? static_cast<C*>(workspace) : nullptr;
+  return grid->column_blocks + (a.dx || corrects ? plan.row_blocks : 0);
+}
+
+template <bool kCentre, class T>
+cudaError_t LaunchNormFew(const NormFewPlan& plan, const NormBackward<T>& a,
+                          const LaunchSite& site) {
+  NormFewGrid<T> grid;
+  const int64_t blocks = FillGrid<kCentre>(plan, a, site.workspace, &grid);
+  const int cluster = grid.column_blocks > 0 ? plan.blocks : 1;
+  const auto launch = [&](auto kernel) {
+    return LaunchAs({cluster}, kernel, CeilDiv(blocks, cluster) * cluster, plan.threads,
+                    FewSharedBytes<T, kCentre>(plan.threads, plan.lanes, plan.blocks), site.stream,
+                    a, grid);
+  };
+  const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
+    constexpr bool kFromOutput = decltype(from_output)::value;
+    return plan.packs == 2 ? launch(NormFewKernel<T, 2, kCentre, kFromOutput>)
+                           : launch(NormFewKernel<T, 4, kCentre, kFromOutput>);
+  });
+  if (error != cudaSuccess) return error;
+  return LaunchCorrection<kCentre>(a, grid.residual, site);
+}
+
+}  // namespace internal
 }  // namespace oneflow_lite::cuda

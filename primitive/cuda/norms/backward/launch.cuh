@@ -4,12 +4,13 @@
 #pragma once
 
 #include "primitive/cuda/norms/backward/columns.cuh"
-#include "primitive/cuda/norms/backward/few_wide_launch.cuh"
 #include "primitive/cuda/norms/backward/lean.cuh"
 #include "primitive/cuda/norms/backward/narrow.cuh"
 #include "primitive/cuda/norms/backward/policy.h"
+#include "primitive/cuda/norms/backward/small.cuh"
 #include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/teams.cuh"
+#include "primitive/cuda/norms/backward/wide.cuh"
 
 namespace oneflow_lite::cuda {
 
@@ -176,14 +177,6 @@ cudaError_t LaunchNormBackwardAs(const NormPlan& plan, const NormBackward<T>& a,
   return ReduceParts<kCentre>(a, parts, plan.units, packs ? kPackSize<T> / kPackSize<C> : 1, site);
 }
 
-template <bool kCentre, class T>
-cudaError_t LaunchColumnsAs(const NormColumnsPlan& plan, const NormBackward<T>& a,
-                            const LaunchSite& site) {
-  const cudaError_t error = LaunchNormColumns<kCentre>(plan, a, site);
-  if (error != cudaSuccess) return error;
-  return ReduceParts<kCentre>(a, site.workspace, plan.units, 1, site);
-}
-
 // By a plan that is the same for any number of rows: cudaErrorNotSupported where there is none.
 template <bool kCentre, class T>
 cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
@@ -191,7 +184,7 @@ cudaError_t LaunchAnyRows(const NormBackward<T>& a, const NormTraits& traits,
   NormColumnsPlan columns;
   if (PlanColumns(NormPolicy::kAnyRows, a.cols, traits, site.limits, &columns)) {
     columns.units = Min(columns.units, CeilDiv(a.rows, columns.threads / columns.team));
-    return LaunchColumnsAs<kCentre>(columns, a, site);
+    return LaunchNormColumns<kCentre>(columns, a, site);
   }
   NormPlan plan;
   if (!PlanAnyRows(a.rows, a.cols, traits, site.limits, &plan)) return cudaErrorNotSupported;
@@ -255,16 +248,13 @@ cudaError_t LaunchNormBackward(NormBackward<T> a, const DeviceLimits& limits, cu
   }
   NormColumnsPlan columns;
   if (PlanColumns(a.rows, a.cols, traits, limits, &columns)) {
-    return LaunchColumnsAs<kCentre>(columns, a, site);
+    return LaunchNormColumns<kCentre>(columns, a, site);
   }
   // Of whole packs, rows that others have on chip are theirs.
   const bool may_be_wide = !lie.aligned || a.cols > NormPolicy::kBlockPacks * kPackSize<T>;
   NormWidePlan wide;
   if (may_be_wide && PlanWideFor<T, kCentre>(a.rows, a.cols, traits, limits, &wide)) {
-    const cudaError_t error = LaunchNormWide<kCentre>(wide, a, site);
-    if (error != cudaSuccess) return error;
-    const void* parts = static_cast<char*>(workspace) + WidePartsAt<T, kCentre>(wide);
-    return ReduceParts<kCentre>(a, parts, wide.parts(), 1, site);
+    return LaunchNormWide<kCentre>(wide, a, site);
   }
   const auto plan = PlanNormBackward(a.rows, a.cols, traits, limits, [&](int blocks) {
     return MaxClusters<NormBackwardKernel<T, 4, kCentre, false, true>>(  // the same for all

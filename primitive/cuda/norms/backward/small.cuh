@@ -295,4 +295,21 @@ __global__ void __launch_bounds__(NormSmallPolicy::kThreads,
   }
 }
 
+namespace internal {
+
+template <bool kCentre, class T>
+cudaError_t LaunchNormSmall(const NormSmallPlan& plan, const NormBackward<T>& a,
+                            const LaunchSite& site) {
+  NormSmallGrid<T> grid;
+  const int64_t blocks = FillGrid<kCentre>(plan, a, site.workspace, &grid);
+  grid.columns_split = plan.columns_split;
+  grid.rows_split = plan.rows_split;
+  const cudaError_t error =
+      LaunchAs({plan.cluster}, NormSmallKernel<T, kCentre>, blocks, NormSmallPolicy::kThreads,
+               NormSmall<T, kCentre>::SharedBytes(plan), site.stream, a, grid);
+  if (error != cudaSuccess) return error;
+  return LaunchCorrection<kCentre>(a, grid.residual, site);
+}
+
+}  // namespace internal
 }  // namespace oneflow_lite::cuda

@@ -16,7 +16,9 @@
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
+#include "primitive/cuda/chip/launch.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
+#include "primitive/cuda/norms/backward/sums.cuh"
 #include "primitive/cuda/norms/backward/wide_block.cuh"
 
 namespace oneflow_lite::cuda {
@@ -346,4 +348,63 @@ __global__ void __launch_bounds__(NormWidePolicy::kMaxWorkers + NormWidePolicy::
   NormWide<T, kCentre, kFromOutput>(a, grid, wide_memory).Run();
 }
 
+namespace internal {
+
+template <class T, bool kCentre>
+bool PlanWideFor(int64_t rows, int64_t cols, NormTraits traits, const DeviceLimits& limits,
+                 NormWidePlan* plan) {
+  if constexpr (sizeof(T) > 4) {
+    return false;
+  } else {
+    using C = ComputeType<T>;
+    traits.scratch_bytes = sizeof(NormWideScratch<C, NormSums<T, kCentre>>);
+    return PlanWide(
+        rows, cols, traits, limits,
+        [&](int blocks) {
+          return MaxClusters<NormWideKernel<T, kCentre, false>>(  // the same for all
+              blocks, NormWidePolicy::kMaxWorkers + NormWidePolicy::kOtherThreads, limits);
+        },
+        plan);
+  }
+}
+
+// Where in the workspace the parts of the gradients of weight and bias are, in bytes: behind what
+// slices exchange.
+template <class T, bool kCentre>
+int64_t WidePartsAt(const NormWidePlan& plan) {
+  using Exchange = NormSliceExchange<NormSums<T, kCentre>, kNormSumCount<T, kCentre>>;
+  return plan.grid ? 8 * Exchange::Words(plan.units, plan.slices) : 0;  // turns are even
+}
+
+template <bool kCentre, auto kernel, class T>
+cudaError_t LaunchNormWideAs(const NormWidePlan& plan, const NormBackward<T>& a,
+                             const LaunchSite& site) {
+  NormWideGrid<T> grid;
+  static_cast<NormWideShape&>(grid) = plan;
+  grid.needs_sums = a.template needs_sums<kCentre>();
+  grid.share = static_cast<ComputeType<T>>(1.0 / static_cast<double>(a.cols));
+  char* const memory = static_cast<char*>(site.workspace);
+  grid.words = plan.grid ? reinterpret_cast<uint64_t*>(memory) : nullptr;
+  grid.parts = reinterpret_cast<ComputeType<T>*>(memory + WidePartsAt<T, kCentre>(plan));
+  return LaunchLarge<kernel>({plan.grid ? 1 : plan.slices, plan.grid}, plan.units * plan.slices,
+                             plan.workers + NormWidePolicy::kOtherThreads,
+                             static_cast<size_t>(plan.shared), site, a, grid);
+}
+template <bool kCentre, class T>
+cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
+                           const LaunchSite& site) {
+  if constexpr (sizeof(T) > 4) {
+    return cudaErrorInvalidValue;  // has no such plan
+  } else {
+    const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
+      constexpr auto kernel = NormWideKernel<T, kCentre, decltype(from_output)::value>;
+      return LaunchNormWideAs<kCentre, kernel>(plan, a, site);
+    });
+    if (error != cudaSuccess) return error;
+    const void* parts = static_cast<char*>(site.workspace) + WidePartsAt<T, kCentre>(plan);
+    return ReduceParts<kCentre>(a, parts, plan.parts(), 1, site);
+  }
+}
+
+}  // namespace internal
 }  // namespace oneflow_lite::cuda
