@@ -75,6 +75,19 @@ class NormOwnWide : public NormWide<T, kCentre, false, NormOwnWide<T, kCentre>> 
     return sums;
   }
 
+  // An element's dx, and what it adds to its column's dweight. Which of EachPack's codes serves a
+  // column depends on where rows begin, and the compiler may fuse a product and a sum in one of
+  // them only: here it is told which.
+  static __device__ __forceinline__ C RoundedAlike(const NormRowFactors<C>& factors, C w, C v, C dy,
+                                                   C& dweight) {
+    const C scaled = __fmul_rn(dy, factors.rstd);
+    dweight = __fmaf_rn(scaled, v, dweight);
+    if (kRecentre<T, kCentre>) dweight = __fmaf_rn(dy, factors.offset, dweight);
+    const C by_row =
+        kCentre ? __fmaf_rn(v, factors.by_v, factors.constant) : __fmul_rn(v, factors.by_v);
+    return __fmaf_rn(scaled, w, by_row);
+  }
+
  private:
   // Of this worker.
   struct {

@@ -262,7 +262,7 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
 #pragma unroll
       for (int i = 0; i < N; ++i) {
         if constexpr (kOwn) {
-          dx.v[i] = RoundedAlike(factors, w.v[i], v.v[i], dy.v[i], dweight_[k].v[i]);
+          dx.v[i] = Own::RoundedAlike(factors, w.v[i], v.v[i], dy.v[i], dweight_[k].v[i]);
         } else {
           const C scaled = dy.v[i] * factors.rstd;
           dx.v[i] = scaled * w.v[i] +
@@ -278,17 +278,6 @@ class NormWide : protected NormWideBlock<T, kCentre, kFromOutput, !std::is_void_
     __syncwarp();
     if (threadIdx.x % kWarp == 0) ClusterBarrier(scratch_.free, row.stage).Arrive();
     if (a_.dx) Store(out, packed);
-  }
-  // An element's dx, and what it adds to its column's dweight. Which of EachPack's codes serves a
-  // column depends on where rows begin, and the compiler may fuse a product and a sum in one of
-  // them only: here it is told which.
-  OFL_DEVICE static C RoundedAlike(const Factors& factors, C w, C v, C dy, C& dweight) {
-    const C scaled = __fmul_rn(dy, factors.rstd);
-    dweight = __fmaf_rn(scaled, v, dweight);
-    if (kRecentre<T, kCentre>) dweight = __fmaf_rn(dy, factors.offset, dweight);
-    const C by_row =
-        kCentre ? __fmaf_rn(v, factors.by_v, factors.constant) : __fmul_rn(v, factors.by_v);
-    return __fmaf_rn(scaled, w, by_row);
   }
   template <bool kMasked>
   OFL_DEVICE void AddDsum(Values& dx, int64_t slice, int k) const {
