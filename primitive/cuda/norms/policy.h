@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How teams of the norms' backward are laid out, by the numbers of norms/plan.h.
-// norms/backward/README.md says which kernel serves which rows, and where the others' numbers are.
-//
-// Blocks stay for the whole launch, one per multiprocessor, and consist of teams. A team owns some
-// columns and visits row after row, so that weights stay on chip and their gradients gather in
-// registers. What a team is depends on the row's packs of 16 bytes: norms/backward/README.md.
+// norms/backward/README.md says what a team is, which kernel serves which rows, and where the
+// others' numbers are.
 //
 // Rows that are not known to be aligned have whole packs too, and up to 14 columns outside of them,
 // one a thread: their teams have 16 lanes at least (float32 8, float64 2).
