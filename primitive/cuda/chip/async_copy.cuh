@@ -99,10 +99,14 @@ OFL_DEVICE bool HasBulkCopies() {
   NV_IF_ELSE_TARGET(NV_PROVIDES_SM_90, (return true;), (return false;))
 }
 
+// Of threads that have written what StoreBulk is to read, before they meet the one that calls it.
+OFL_DEVICE void PublishToStores() {
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.proxy.async.shared::cta;" ::: "memory");))
+}
 // After the last Init of barriers that count copies.
 OFL_DEVICE void PublishToCopies() {
   ClusterBarrier::Publish();
-  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.proxy.async.shared::cta;" ::: "memory");))
+  PublishToStores();
 }
 
 OFL_DEVICE void CopyBulk(const ClusterBarrier& barrier, void* shared, const void* global,
@@ -114,11 +118,6 @@ OFL_DEVICE void CopyBulk(const ClusterBarrier& barrier, void* shared, const void
            "[%0], [%1], %2, [%3];" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
            "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(barrier.address())
            : "memory");))
-}
-
-// Of threads that have written what StoreBulk is to read, before they meet the one that calls it.
-OFL_DEVICE void PublishToStores() {
-  NV_IF_TARGET(NV_PROVIDES_SM_90, (asm volatile("fence.proxy.async.shared::cta;" ::: "memory");))
 }
 
 // Returns when shared memory has been read. Both aligned to 16 bytes, bytes a multiple of 16.

@@ -34,23 +34,9 @@ OFL_DEVICE int ElementsToBoundary(const T* p) {
 // The type of one memory access of so many bytes; void where there is none.
 template <int kBytes>
 struct WordOf {
-  using type = void;
-};
-template <>
-struct WordOf<16> {
-  using type = uint4;
-};
-template <>
-struct WordOf<8> {
-  using type = uint2;
-};
-template <>
-struct WordOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct WordOf<2> {
-  using type = uint16_t;
+  template <int kSize, class Word, class Other>
+  using If = std::conditional_t<kBytes == kSize, Word, Other>;
+  using type = If<16, uint4, If<8, uint2, If<4, uint32_t, If<2, uint16_t, void>>>>;
 };
 
 template <class Word>
@@ -146,38 +132,6 @@ OFL_DEVICE Pack<T, 2 * N> BothHalves(const Pack<T, N>& low, const Pack<T, N>& hi
   return pack;
 }
 
-// N elements from p on: accesses of up to 16 bytes where p is aligned to them, else element by
-// element.
-template <int N, class T>
-OFL_DEVICE Pack<T, N> LoadPack(const T* p) {
-  using Word = typename WordOf<N * sizeof(T)>::type;
-  if constexpr (N > 1 && !std::is_void_v<Word>) {
-    Pack<T, N> pack;
-    Word word;
-    if constexpr (sizeof(T) < 4) {
-      // Both branches give a word: if they gave elements, those would take N registers.
-      if (IsAlignedFor<Word>(p)) {
-        word = *reinterpret_cast<const Word*>(p);
-      } else {
-        pack = LoadEach<N>(p);
-        memcpy(&word, &pack, sizeof(Word));
-      }
-      memcpy(&pack, &word, sizeof(Word));
-      KeepPacked(pack);
-      return pack;
-    } else if (IsAlignedFor<Word>(p)) {
-      word = *reinterpret_cast<const Word*>(p);
-      memcpy(&pack, &word, sizeof(Word));
-      return pack;
-    }
-  }
-  if constexpr (N * sizeof(T) > kPackBytes) {
-    return BothHalves(LoadPack<N / 2>(p), LoadPack<N / 2>(p + N / 2));
-  } else {
-    return LoadEach<N>(p);
-  }
-}
-
 // N elements from p on, which is aligned to all of them, or to 16 bytes.
 template <int N, class T>
 OFL_DEVICE Pack<T, N> LoadAlignedPack(const T* p) {
@@ -189,6 +143,36 @@ OFL_DEVICE Pack<T, N> LoadAlignedPack(const T* p) {
     const Word word = *reinterpret_cast<const Word*>(p);
     memcpy(&pack, &word, sizeof(Word));
     return pack;
+  }
+}
+
+// N elements from p on: accesses of up to 16 bytes where p is aligned to them, else element by
+// element.
+template <int N, class T>
+OFL_DEVICE Pack<T, N> LoadPack(const T* p) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  if constexpr (N > 1 && !std::is_void_v<Word>) {
+    if constexpr (sizeof(T) < 4) {
+      // Both branches give a word: if they gave elements, those would take N registers.
+      Pack<T, N> pack;
+      Word word;
+      if (IsAlignedFor<Word>(p)) {
+        word = *reinterpret_cast<const Word*>(p);
+      } else {
+        pack = LoadEach<N>(p);
+        memcpy(&word, &pack, sizeof(Word));
+      }
+      memcpy(&pack, &word, sizeof(Word));
+      KeepPacked(pack);
+      return pack;
+    } else if (IsAlignedFor<Word>(p)) {
+      return LoadAlignedPack<N>(p);
+    }
+  }
+  if constexpr (N * sizeof(T) > kPackBytes) {
+    return BothHalves(LoadPack<N / 2>(p), LoadPack<N / 2>(p + N / 2));
+  } else {
+    return LoadEach<N>(p);
   }
 }
 
@@ -241,28 +225,23 @@ OFL_DEVICE void StoreWord(Word* p, const Word& v) {
   *p = v;
 }
 
-// Stores N elements to global memory from p on, as LoadPack loads them.
-template <int N, class T>
-OFL_DEVICE void StorePack(T* p, const Pack<T, N>& pack) {
-  using Word = typename WordOf<N * sizeof(T)>::type;
-  if constexpr (N > 1 && !std::is_void_v<Word>) {
-    if (IsAlignedFor<Word>(p)) {
-      Word raw;
-      memcpy(&raw, &pack, sizeof(Word));
-      StoreWord(reinterpret_cast<Word*>(p), raw);
-      return;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < N; ++i) p[i] = pack.v[i];
-}
-
 template <int N, class T>
 OFL_DEVICE void StoreAlignedPack(T* p, const Pack<T, N>& pack) {
   using Word = typename WordOf<N * sizeof(T)>::type;
   Word word;
   memcpy(&word, &pack, sizeof(Word));
   StoreWord(reinterpret_cast<Word*>(p), word);
+}
+
+// Stores N elements to global memory from p on, as LoadPack loads them.
+template <int N, class T>
+OFL_DEVICE void StorePack(T* p, const Pack<T, N>& pack) {
+  using Word = typename WordOf<N * sizeof(T)>::type;
+  if constexpr (N > 1 && !std::is_void_v<Word>) {
+    if (IsAlignedFor<Word>(p)) return StoreAlignedPack<N>(p, pack);
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i) p[i] = pack.v[i];
 }
 
 // Conversion of a whole pack; two values at a time to the 16-bit floats.
