@@ -48,7 +48,7 @@ template <template <class> class Name, class A>
 inline constexpr bool kHas = IsThere<Name, A>::value;
 
 template <class A>
-struct CheckedRow {
+struct CheckedRow : RowOffers {
   static constexpr unsigned kOffers = A::kOffers;
   template <class R>
   using At = decltype(&R::At);
@@ -80,26 +80,22 @@ struct CheckedRow {
   // Whether the name is there just where it is offered.
   template <unsigned kOffer, template <class> class Name>
   static constexpr bool kAgrees = kHas<Name, A> == ((kOffers & kOffer) != 0);
-  static_assert(kAgrees<RowOffers::kAt, At>, "row algorithm: At against kOffers");
-  static_assert(kAgrees<RowOffers::kSeen, Seen>, "row algorithm: Seen against kOffers");
-  static_assert(kAgrees<RowOffers::kAlignedEverywhere, AlignedEverywhere>,
+  static_assert(kAgrees<kAt, At>, "row algorithm: At against kOffers");
+  static_assert(kAgrees<kSeen, Seen>, "row algorithm: Seen against kOffers");
+  static_assert(kAgrees<kAlignedEverywhere, AlignedEverywhere>,
                 "row algorithm: IsAlignedEverywhere against kOffers");
-  static_assert(kAgrees<RowOffers::kWhole, Whole>, "row algorithm: IsWhole against kOffers");
-  static_assert(kAgrees<RowOffers::kKeep, Keep>, "row algorithm: Kept, Keep against kOffers");
-  static_assert(kAgrees<RowOffers::kNarrow, Narrow>, "row algorithm: Narrow against kOffers");
-  static_assert(kAgrees<RowOffers::kWords, Nothing>, "row algorithm: Nothing against kOffers");
-  static_assert(kAgrees<RowOffers::kInRegisters, InRegisters>,
-                "row algorithm: InRegisters against kOffers");
-  static_assert(kAgrees<RowOffers::kSetColumns, SetColumns>,
-                "row algorithm: SetColumns against kOffers");
-  static_assert(kAgrees<RowOffers::kConcludeParts, ConcludeParts>,
+  static_assert(kAgrees<kWhole, Whole>, "row algorithm: IsWhole against kOffers");
+  static_assert(kAgrees<kKeep, Keep>, "row algorithm: Kept, Keep against kOffers");
+  static_assert(kAgrees<kNarrow, Narrow>, "row algorithm: Narrow against kOffers");
+  static_assert(kAgrees<kWords, Nothing>, "row algorithm: Nothing against kOffers");
+  static_assert(kAgrees<kInRegisters, InRegisters>, "row algorithm: InRegisters against kOffers");
+  static_assert(kAgrees<kSetColumns, SetColumns>, "row algorithm: SetColumns against kOffers");
+  static_assert(kAgrees<kConcludeParts, ConcludeParts>,
                 "row algorithm: ConcludeParts against kOffers");
-  static_assert(kAgrees<RowOffers::kColumnConstants, ColumnConstants>,
+  static_assert(kAgrees<kColumnConstants, ColumnConstants>,
                 "row algorithm: ColumnConstants against kOffers");
-  static_assert(kAgrees<RowOffers::kStorePacks, StorePacks>,
-                "row algorithm: StorePacks against kOffers");
-  static_assert(!(kOffers & RowOffers::kShifts) || kHas<Frame, A> ||
-                    (kOffers & RowOffers::kInRegisters),
+  static_assert(kAgrees<kStorePacks, StorePacks>, "row algorithm: StorePacks against kOffers");
+  static_assert(!(kOffers & kShifts) || kHas<Frame, A> || (kOffers & kInRegisters),
                 "row algorithm: Frame is missing, which kOffers has as kShifts");
 };
 
