@@ -13,21 +13,14 @@
 
 namespace oneflow_lite::cuda {
 
+template <class T>
+inline constexpr bool kIsShortFloat = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
 // The type in which kernels compute: float for the 16-bit floats, else the type itself.
 template <class T>
-struct ComputeTypeOf {
-  using type = T;
-};
-template <>
-struct ComputeTypeOf<__half> {
-  using type = float;
-};
-template <>
-struct ComputeTypeOf<__nv_bfloat16> {
-  using type = float;
-};
+using ComputeType = std::conditional_t<kIsShortFloat<T>, float, T>;
+// Two 16-bit floats.
 template <class T>
-using ComputeType = typename ComputeTypeOf<T>::type;
+using PairOf = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
 
 // C++'s conversions; the 16-bit floats go through float and round to nearest even; to bool it is
 // x != 0. A float outside an integer's range, or NaN, becomes the smallest int64 (int32 on the way

@@ -38,9 +38,6 @@ __device__ __forceinline__ __nv_bfloat16 Further(__nv_bfloat16 a, __nv_bfloat16 
   return kMax ? __hmax_nan(a, b) : __hmin_nan(a, b);
 }
 
-template <class T>
-using PairOf = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
-
 template <bool kMax, class Pair>
 __device__ __forceinline__ uint32_t FurtherPair(uint32_t a, uint32_t b) {
   Pair x, y;

@@ -21,9 +21,6 @@ __device__ __forceinline__ Pack<In, N> LoadWhole(const In* p) {
   }
 }
 
-template <class T>
-inline constexpr bool kIsShortFloat = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
-
 // Calls f(i, elements) for each column i of K places, with its elements as A.
 template <class A, class In, int N, int K, class F>
 __device__ __forceinline__ void ForEachColumn(const Pack<In, N> (&x)[K], const F& f) {

@@ -58,34 +58,21 @@ OFL_DEVICE double ReciprocalOf(double x) { return 1 / x; }
 OFL_DEVICE float LogOf(float x) { return logf(x); }
 OFL_DEVICE double LogOf(double x) { return log(x); }
 
+// The largest element. A NaN loses, in packs of 16-bit elements too, which go by two.
 template <class C, class E, int N>
 OFL_DEVICE C MaxOf(const Pack<E, N>& x) {
-  C max = ConvertTo<C>(x.v[0]);
-#pragma unroll
-  for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
-  return max;
-}
-template <class C, class Pair, class E, int N>
-OFL_DEVICE C MaxOfPairs(const Pack<E, N>& x) {
-  if constexpr (N == 1) {
-    return ConvertTo<C>(x.v[0]);
-  } else {
-    Pair pairs[N / 2];
+  if constexpr (sizeof(E) == 2 && N > 1) {
+    PairOf<E> pairs[N / 2];
     memcpy(pairs, &x, sizeof(x));
 #pragma unroll
     for (int i = 1; i < N / 2; ++i) pairs[0] = __hmax2(pairs[0], pairs[i]);
     return Larger{}(ConvertTo<C>(pairs[0].x), ConvertTo<C>(pairs[0].y));
+  } else {
+    C max = ConvertTo<C>(x.v[0]);
+#pragma unroll
+    for (int i = 1; i < N; ++i) max = Larger{}(max, ConvertTo<C>(x.v[i]));
+    return max;
   }
-}
-
-// 16-bit packs: two elements at a time. A NaN loses here too.
-template <class C, int N>
-OFL_DEVICE C MaxOf(const Pack<__half, N>& x) {
-  return MaxOfPairs<C, __half2>(x);
-}
-template <class C, int N>
-OFL_DEVICE C MaxOf(const Pack<__nv_bfloat16, N>& x) {
-  return MaxOfPairs<C, __nv_bfloat162>(x);
 }
 
 // The maximum of some elements and the sum of exp(x - max) over them. No elements, or only -inf:

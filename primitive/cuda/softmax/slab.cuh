@@ -15,14 +15,13 @@ template <class T, int N>
 OFL_DEVICE Pack<T, N> LargerEach(const Pack<T, N>& a, const Pack<T, N>& b) {
   Pack<T, N> larger;
   if constexpr (sizeof(T) == 2 && N % 2 == 0) {
-    using Two = std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>;
 #pragma unroll
     for (int i = 0; i < N; i += 2) {
-      Two x, y;
-      memcpy(&x, &a.v[i], sizeof(Two));
-      memcpy(&y, &b.v[i], sizeof(Two));
+      PairOf<T> x, y;
+      memcpy(&x, &a.v[i], sizeof(x));
+      memcpy(&y, &b.v[i], sizeof(y));
       x = __hmax2(x, y);
-      memcpy(&larger.v[i], &x, sizeof(Two));
+      memcpy(&larger.v[i], &x, sizeof(x));
     }
   } else if constexpr (sizeof(T) == 2) {
 #pragma unroll
