@@ -159,11 +159,6 @@ cudaError_t LaunchColumns(const A& a, const RowCall& call) {
 // them afterwards. Nothing behind a row is read; before it, what else its first word of 4 bytes
 // holds.
 
-// Whether words hold the algorithm's elements, and it offers what is asked for here.
-template <class A>
-inline constexpr bool ServesWords = Offers<A, RowOffers::kWords> &&
-                                    sizeof(typename A::Element) <= 4;
-
 // How a row lies in words: `before` elements of its first word are another row's; `limit` elements
 // from there on end it.
 struct WordSpan {
@@ -339,7 +334,10 @@ struct WordsPolicy {
 };
 // The most columns that LaunchWords serves; 0: none.
 template <class A>
-inline constexpr int MostWordColumns = ServesWords<A> ? WordsPolicy<A>::kMost : 0;
+inline constexpr int MostWordColumns = Offers<A, RowOffers::kWords> &&
+                                               sizeof(typename A::Element) <= 4
+                                           ? WordsPolicy<A>::kMost
+                                           : 0;
 template <int kLanes, int kLeast, int kMost, class A>
 cudaError_t LaunchWordsOf(const A& a, const RowCall& call) {
   constexpr int N = WordsPolicy<A>::N;

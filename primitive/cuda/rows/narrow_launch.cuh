@@ -15,27 +15,16 @@ template <class A>
 inline constexpr bool HasWholeBlocks = (Offers<A, RowOffers::kWhole> &&
                                         Offers<A, RowOffers::kKeep> && sizeof(typename A::C) < 8);
 
-// Whether Keep() gives another algorithm.
-template <class A>
-inline constexpr bool KeepsMore = !std::is_same_v<KeptOf<A>, A>;
-
 // A group of lanes per row, or for two, which costs as many instructions and half the blocks.
 // Doubles have more to compute, and exponentials that are kept cost rows by the ten thousand up to
 // 1 % and save others up to 10 %. By the measurements in docs/lab/40-tuning-narrow-rows.md.
 template <int kLanes, int kPacks, class A>
 cudaError_t LaunchWholeGroups(const A& a, const RowCall& call) {
-  constexpr bool kKeep = Offers<A, RowOffers::kKeep> && kPacks <= 4;
-  constexpr int kRows = kKeep && kPacks == 2 && sizeof(typename A::C) < 8 ? 2 : 1;
-  using K = std::conditional_t<kKeep, KeptOf<A>, A>;
-  const auto launch = [&](const K& algorithm) {
-    return LaunchRowGroups<kLanes, kRows>(RowWholeKernel<kLanes, kPacks, K, kRows>, call, algorithm,
-                                          call.rows, static_cast<int>(call.cols / A::kPack));
-  };
-  if constexpr (kKeep) {
-    return launch(Kept(a));
-  } else {
-    return launch(a);
-  }
+  constexpr int kRows = HasWholeBlocks<A> && kPacks == 2 ? 2 : 1;
+  const auto k = Kept<(kPacks <= 4)>(a);
+  const auto kernel = RowWholeKernel<kLanes, kPacks, std::decay_t<decltype(k)>, kRows>;
+  return LaunchRowGroups<kLanes, kRows>(kernel, call, k, call.rows,
+                                        static_cast<int>(call.cols / A::kPack));
 }
 
 // Whether gradients have a kernel for a block: exponentials take the registers that it is faster
@@ -121,7 +110,7 @@ cudaError_t LaunchWholeShape(const A& a, const RowCall& call) {
   if constexpr (sizeof(typename A::C) == 8 && A::kInputs == 1 && kLanes == 16 && kPacks == 2) {
     return LaunchWholeGroups<8, 4>(a, call);
   } else {
-    if constexpr (kLong && (HasPairBlocks<A>() || KeepsMore<A>)) {
+    if constexpr (kLong && (HasPairBlocks<A>() || !std::is_same_v<KeptOf<A>, A>)) {
       if (call.cols <= 3 * kWarp * A::kPack) return LaunchWholeGroups<32, 3>(a, call);
     }
     return LaunchWholeGroups<kLanes, kPacks>(a, call);

@@ -127,39 +127,33 @@ inline constexpr bool HasParkedBlocks = (Offers<A, RowOffers::kWhole> && A::kInp
                                          Offers<A, RowOffers::kShifts> &&
                                          !Offers<A, RowOffers::kSeen>);
 
-// Whether whole rows have clusters of their own. float32 with exponentials spills in them: 100000
-// columns 0.94 of an addition, 0.99 parked.
+// Whether whole rows of gradients have clusters of their own. float32 with exponentials spills in
+// them: 100000 columns 0.94 of an addition, 0.99 parked.
 template <class A>
-inline constexpr bool HasHeavyClusters = A::kPack == 8 || (A::kPack == 4 && A::kFewOperations);
+inline constexpr bool HasHeavyClusters = A::kInputs == 2 && (A::kPack == 8 || HasPairBlocks<A>());
 
 // Calls f(shape, algorithm) for the kernel of whole_policy.h's table; `none` where A has no such.
 template <class A, class R, class F>
 R VisitWhole(WholeKernel kernel, const A& a, R none, const F& f) {
   using W = WholeKernel;
-  if constexpr (HasWholeBlocks<A>) {
-    if (kernel == W::kTwo) return f(WholeTwo{}, Kept(a));
-    if (kernel == W::kFour) return f(WholeFour<A::kPack>{}, Kept(a));
-    if constexpr (A::kPack == 4) {
-      if (kernel == W::kThree) return f(WholeThree{}, Kept(a));
-      if (kernel == W::kEight) return f(WholeEight{}, Kept(a));
+  constexpr bool kWhole = HasWholeBlocks<A>, kFloat = A::kPack == 4, kDouble = HasDoubleBlocks<A>;
+  R result = none;
+  const auto serve = [&](auto served, W of, auto shape, const auto& algorithm) {
+    if constexpr (decltype(served)::value) {
+      if (kernel == of) result = f(shape, algorithm);
     }
-    if (kernel == W::kFew) return f(WholeFew{}, a);
-  } else if constexpr (HasDoubleBlocks<A>) {
-    if (kernel == W::kLone) return f(WholeLone{}, a);
-    if (kernel == W::kHeavy) return f(WholeHeavy{}, a);
-    if (kernel == W::kHeaviest) return f(WholeHeaviest{}, a);
-  } else if constexpr (A::kInputs == 2) {
-    if constexpr (HasPairBlocks<A>()) {
-      if (kernel == W::kPair) return f(WholePair<A::kPack>{}, a);
-    }
-    if constexpr (HasHeavyClusters<A>) {
-      if (kernel == W::kHeavy) return f(WholeHeavy{}, a);
-    }
-  }
-  if constexpr (A::kInputs == 1 && sizeof(typename A::C) < 8) {
-    if (kernel == W::kWide) return f(WholeWide{}, a);
-  }
-  return none;
+  };
+  serve(std::bool_constant<kWhole>{}, W::kTwo, WholeTwo{}, Kept(a));
+  serve(std::bool_constant<kWhole>{}, W::kFour, WholeFour<A::kPack>{}, Kept(a));
+  serve(std::bool_constant < kWhole && kFloat > {}, W::kThree, WholeThree{}, Kept(a));
+  serve(std::bool_constant < kWhole && kFloat > {}, W::kEight, WholeEight{}, Kept(a));
+  serve(std::bool_constant<kWhole>{}, W::kFew, WholeFew{}, a);
+  serve(std::bool_constant<(A::kInputs == 1 && A::kPack > 2)>{}, W::kWide, WholeWide{}, a);
+  serve(std::bool_constant<HasPairBlocks<A>()>{}, W::kPair, WholePair<A::kPack>{}, a);
+  serve(std::bool_constant < kDouble || HasHeavyClusters < A >> {}, W::kHeavy, WholeHeavy{}, a);
+  serve(std::bool_constant<kDouble>{}, W::kLone, WholeLone{}, a);
+  serve(std::bool_constant<kDouble>{}, W::kHeaviest, WholeHeaviest{}, a);
+  return result;
 }
 
 // Rows of whole packs, and gradients that lie alike, if one of the kernels for them serves these.

@@ -13,10 +13,10 @@
 namespace oneflow_lite::cuda {
 namespace internal {
 
-// The algorithm as the kernels with registers to spare run it (rows/row.cuh).
-template <class A>
+// The algorithm as the kernels with registers to spare run it (rows/row.cuh); kKeep: if they have.
+template <bool kKeep = true, class A>
 auto Kept(const A& a) {
-  if constexpr (Offers<A, RowOffers::kKeep>) {
+  if constexpr (kKeep && Offers<A, RowOffers::kKeep>) {
     return a.Keep();
   } else {
     return a;
