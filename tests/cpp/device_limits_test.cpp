@@ -90,7 +90,6 @@ cuda::RowTraits TraitsOfRows(int element_bytes, int inputs, bool shifted, bool w
   const int halves = inputs == 2 || element_bytes == 8 ? 2 : 1;
   t.block_packs = shifted ? 6 : 8 / halves;
   t.block_threads = shifted ? 384 : element_bytes == 8 ? 256 : 512;
-  t.shared_threads = element_bytes == 8 ? 384 : 512;
   t.shifted = shifted;
   t.has_workspace = workspace;
   t.is_double = element_bytes == 8;

@@ -22,7 +22,7 @@ TEST(RowPolicyTest, EveryPlanHoldsItsRow) {
   limits.multiprocessors = 132, limits.shared_per_block = 227 << 10;
   limits.clusters = limits.cooperative = true;
   cuda::RowTraits t{};
-  t.bytes_per_pack = 16, t.scratch_bytes = 4096, t.shared_threads = 512;
+  t.bytes_per_pack = 16, t.scratch_bytes = 4096;
   const auto step = [](int64_t packs) { return packs < 3000 ? 1 : packs < 100000 ? 97 : 77777; };
   for (const int pack : {2, 4, 8}) {
     for (const int most_packs : {2, 4, 8}) {

@@ -8,11 +8,6 @@
 namespace oneflow_lite::cuda {
 namespace {
 
-template <class T>
-struct ComputesIn {
-  using C = T;
-};
-
 // All operands' copies for the rows whose first boundary is at column blockIdx.y * step: each
 // thread 16 bytes of the operand blockIdx.z.
 __global__ void CopyFusedOperandsKernel(const __grid_constant__ FusedCopies copies) {
@@ -56,8 +51,6 @@ RowPlan PlanFusedRows(const FusedRowsProblem& p, const DeviceLimits& limits) {
   traits.group_packs = P::kGroupPacks;
   traits.block_packs = P::kBlockPacks / (p.is_lean ? 1 : 2);
   traits.block_threads = p.is_double ? BlockBounds<double>::kThreads : BlockBounds<float>::kThreads;
-  traits.shared_threads = p.is_double ? StreamedBounds<ComputesIn<double>>::kSharedThreads
-                                      : StreamedBounds<ComputesIn<float>>::kSharedThreads;
   traits.has_workspace = true;
   traits.is_double = p.is_double;
   if (limits.clusters && p.cols > 32 * P::kGroupPacks * p.pack) {

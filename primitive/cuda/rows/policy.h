@@ -50,12 +50,15 @@ struct RowPolicy {
   static constexpr int64_t kGridMinPacks = 16384, kGridMinPacksBesideClusters = 65537;
 };
 
-// Of a block that keeps rows in registers. Doubles need registers for their exponential besides.
+// Of a block that keeps rows in registers, and of those that keep them in shared memory, alone and
+// in clusters. Doubles need registers for their exponential besides.
 template <class C>
 struct BlockBounds {
   static constexpr bool kDouble = sizeof(C) == 8;
   static constexpr int kThreads = RowPolicy::kRegisterThreads / (kDouble ? 2 : 1);
   static constexpr int kBlocks = kDouble ? 3 : 2;  // per SM
+  static constexpr int kSharedThreads = kDouble ? 384 : RowPolicy::kSharedThreads;
+  static constexpr int kClusterBlocks = RowPolicy::kClusterBlocks - (kDouble ? 1 : 0);
 };
 
 enum class RowTier { kGroup, kBlock, kShared, kGrid, kWide };
@@ -71,7 +74,6 @@ struct RowTraits {
   bool shifted = false;      // rows/shifted.cuh: as many packs a thread as a block's hold, and
   int cluster_packs = 0;     // block_packs of a cluster's blocks
   int cluster_threads = 0;   // ... and their threads, at most
-  int shared_threads;        // of a block that keeps its row in shared memory
   int register_cluster = 1;  // blocks that may hold a row in their registers together
   int shared_cluster = 1;    // ... in their shared memory; 1 where the device has no clusters
   bool is_double = false;    // what is computed in
@@ -201,7 +203,9 @@ struct RowTiers {
     RowPlan plan;
     plan.tier = RowTier::kShared;
     plan.blocks_per_row = blocks;
-    plan.threads = blocks > 1 ? RowPolicy::kClusterThreads : t.shared_threads;
+    const int alone =
+        t.is_double ? BlockBounds<double>::kSharedThreads : BlockBounds<float>::kSharedThreads;
+    plan.threads = blocks > 1 ? RowPolicy::kClusterThreads : alone;
     plan.kept = Min(CeilDiv(packs, blocks), (most - t.scratch_bytes) / t.bytes_per_pack);
     plan.shared = static_cast<size_t>(plan.kept * t.bytes_per_pack + t.scratch_bytes);
     return plan;

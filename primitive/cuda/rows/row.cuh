@@ -104,7 +104,6 @@ cudaError_t TraitsOf(const RowCall& call, RowTraits* traits) {
   traits->group_packs = Offers<A, RowOffers::kOnlyWide> ? 0 : MostGroupPacks<A, kAligned>;
   traits->block_packs = Registers::kPacks;
   traits->block_threads = Registers::kThreads;
-  traits->shared_threads = StreamedBounds<A>::kSharedThreads;
   traits->has_workspace = call.workspace != nullptr;
   traits->is_double = sizeof(typename A::C) == 8;
   traits->shifted = kShifted<kAligned, A>;

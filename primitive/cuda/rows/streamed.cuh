@@ -14,14 +14,6 @@
 
 namespace oneflow_lite::cuda {
 
-// Doubles need more registers: fewer threads, fewer blocks.
-template <class A>
-struct StreamedBounds {
-  static constexpr bool kDouble = sizeof(typename A::C) == 8;
-  static constexpr int kSharedThreads = kDouble ? 384 : RowPolicy::kSharedThreads;
-  static constexpr int kClusterBlocks = RowPolicy::kClusterBlocks - (kDouble ? 1 : 0);
-};
-
 // Shared memory that the kernels of this file use beside the kept packs.
 inline constexpr int kRowScratchBytes = Block::kScratchBytes + ClusterExchange::kScratchBytes;
 
@@ -173,7 +165,7 @@ OFL_DEVICE void Write(const A& a, const RowRange<A>& r, const KeptPacks<A>& kept
 
 // A row per block, read once and kept in shared memory, or read twice.
 template <bool kKeep, class A>
-__global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
+__global__ void __launch_bounds__(kKeep ? BlockBounds<typename A::C>::kSharedThreads
                                         : RowPolicy::kWideThreads,
                                   kKeep ? RowPolicy::kSharedBlocks : 1)
     RowStreamedKernel(A every, int64_t rows, int64_t cols) {
@@ -194,7 +186,8 @@ __global__ void __launch_bounds__(kKeep ? StreamedBounds<A>::kSharedThreads
 // A row per cluster of blocks, which exchange their statistics through distributed shared memory.
 // Each keeps the first `capacity` packs of its part and reads the others again.
 template <class A>
-__global__ void __launch_bounds__(RowPolicy::kClusterThreads, StreamedBounds<A>::kClusterBlocks)
+__global__ void __launch_bounds__(RowPolicy::kClusterThreads,
+                                  BlockBounds<typename A::C>::kClusterBlocks)
     RowClusterKernel(A every, int64_t rows, int64_t cols, int64_t capacity) {
   extern __shared__ __align__(16) char shared[];
   Block block(shared);
