@@ -68,6 +68,10 @@ struct SoftmaxRow {
   template <int N>
   struct Value {
     std::conditional_t<kStow, StowedPack<Element, N>, Pack<C, N>> held;
+    OFL_DEVICE auto Get() const {
+      if constexpr (kStow) return held.Get();
+      if constexpr (!kStow) return held;
+    }
   };
   static constexpr int kRounds = 2, kMaxima = 1;
   static constexpr bool kClusterRegisters = true;
@@ -83,10 +87,10 @@ struct SoftmaxRow {
   OFL_DEVICE C Visit(Value<N>& value, bool present, const Total& total) const {
     if (!present) return kRound == 0 ? MinusInfinity<C>() : C(0);
     if constexpr (kRound == 0) {
-      return MaxOf<C>(Unpacked(value.held));
+      return MaxOf<C>(value.Get());
     } else {
       const C max = Statistics::Finite(total.max);
-      Pack<C, N> x = ConvertPack<C>(Unpacked(value.held));
+      Pack<C, N> x = ConvertPack<C>(value.Get());
       C sum = 0;
 #pragma unroll
       for (C& v : x.v) sum += v = Statistics::Exponential(v, max);
@@ -117,7 +121,7 @@ struct SoftmaxRow {
       y *= total.scale;
       store.template Store<N>(row, col, y);
     } else {
-      Write<N>(row, col, ConvertPack<C>(Unpacked(value.held)), total);
+      Write<N>(row, col, ConvertPack<C>(value.Get()), total);
     }
   }
 
@@ -125,7 +129,7 @@ struct SoftmaxRow {
   static OFL_DEVICE Element Nothing() { return ConvertTo<Element>(MinusInfinity<C>()); }
   template <int N>
   static OFL_DEVICE Value<1> Only(const Value<N>& value, bool last) {
-    const auto unpacked = Unpacked(value.held);
+    const auto unpacked = value.Get();
     Value<1> only;
     only.held.v[0] = last ? unpacked.v[N - 1] : unpacked.v[0];
     return only;
@@ -156,14 +160,6 @@ struct SoftmaxRow {
   }
 
  private:
-  template <class E, int N>
-  static OFL_DEVICE Pack<E, N> Unpacked(const Pack<E, N>& value) {
-    return value;
-  }
-  template <class E, int N>
-  static OFL_DEVICE Pack<E, N> Unpacked(const StowedPack<E, N>& value) {
-    return value.Get();
-  }
   template <int N>
   OFL_DEVICE void Write(int64_t row, int64_t col, Pack<C, N> x, const Total& total) const {
 #pragma unroll
