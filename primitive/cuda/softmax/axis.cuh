@@ -21,24 +21,9 @@ namespace internal {
 
 template <class A>
 AxisTraits AxisTraitsOf(int most_blocks) {
-  using Packs = AxisPacks<A>;
-  return {A::N,
-          Packs::kBytes,
-          A::kInputs,
-          Packs::kHeld,
-          Packs::kMost,
-          Packs::kFew,
-          sizeof(typename A::Stat),
-          most_blocks};
-}
-
-template <class A>
-cudaError_t MostAxisBlocks(const DeviceLimits& limits, int* blocks) {
-  const cudaError_t error = AllowAllShared<AxisSlabKernel<A>>(limits);
-  *blocks = error != cudaSuccess ? 1
-                                 : MaxClusterBlocks<AxisSlabKernel<A>>(
-                                       AxisPolicy::kMaxThreads, limits.shared_per_block, limits);
-  return error;
+  using P = AxisPacks<A>;
+  constexpr int kStatBytes = sizeof(typename A::Stat);
+  return {A::N, P::kBytes, A::kInputs, P::kHeld, P::kMost, P::kFew, kStatBytes, most_blocks};
 }
 
 // The launch of work along the axis of outer x axis x inner.
@@ -50,27 +35,26 @@ template <class A>
 cudaError_t LaunchAxisStream(const A& a, const AxisPlan& plan, const AxisCall& call) {
   const auto launch = [&](AxisPhase phase) {
     const bool both = phase == AxisPhase::kBoth;
-    return LaunchAs({both ? plan.blocks : 1}, AxisStreamKernel<A>, plan.tiles * plan.blocks,
-                    plan.threads, plan.shared, call.stream, a, plan.shape, phase, plan.blocks,
-                    static_cast<typename A::Stat*>(call.workspace));
+    return LaunchLarge<AxisStreamKernel<A>>(
+        {both ? plan.blocks : 1}, plan.tiles * plan.blocks, plan.threads, plan.shared, call, a,
+        plan.shape, phase, plan.blocks, static_cast<typename A::Stat*>(call.workspace));
   };
   if (plan.workspace > 0) {
     const cudaError_t error = launch(AxisPhase::kGather);
     return error != cudaSuccess ? error : launch(AxisPhase::kWrite);
-  }
-  if (plan.blocks > 8) {
-    MaxClusterBlocks<AxisStreamKernel<A>>(plan.threads, plan.shared, call.limits);  // allows them
   }
   return launch(AxisPhase::kBoth);
 }
 
 template <class A>
 cudaError_t LaunchAxis(const A& a, const AxisCall& call) {
-  int most = 1;
-  const cudaError_t error = MostAxisBlocks<A>(call.limits, &most);
+  const DeviceLimits& limits = call.limits;
+  const cudaError_t error = AllowAllShared<AxisSlabKernel<A>>(limits);
   if (error != cudaSuccess) return error;
+  const int most =
+      MaxClusterBlocks<AxisSlabKernel<A>>(AxisPolicy::kMaxThreads, limits.shared_per_block, limits);
   const AxisPlan plan = ChooseAxisPlan(call.outer, call.axis, call.inner, AxisTraitsOf<A>(most),
-                                       call.workspace != nullptr, call.limits);
+                                       call.workspace != nullptr, limits);
   if (plan.streamed) return LaunchAxisStream(a, plan, call);
   return LaunchAs({plan.blocks}, AxisSlabKernel<A>, plan.tiles * plan.blocks, plan.threads,
                   plan.shared, call.stream, a, plan.shape);
