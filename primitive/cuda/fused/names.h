@@ -4,8 +4,8 @@
 // arguments is that of the templates' parameters.
 #pragma once
 
+#include <sstream>
 #include <string>
-#include <type_traits>
 
 #include "primitive/cuda/fused/odd_policy.h"
 #include "primitive/cuda/rows/policy.h"
@@ -15,14 +15,10 @@ namespace oneflow_lite::cuda {
 // kernel<arguments, A>; a bool is true or false.
 template <class... T>
 std::string KernelInstance(const char* kernel, T... arguments) {
-  [[maybe_unused]] const auto text = [](auto argument) {
-    if constexpr (std::is_same_v<decltype(argument), bool>) {
-      return std::string(argument ? "true" : "false");
-    } else {
-      return std::to_string(argument);
-    }
-  };
-  return std::string(kernel) + "<" + ((text(arguments) + ", ") + ... + std::string("A>"));
+  std::ostringstream name;
+  name << std::boolalpha << kernel << '<';
+  ((name << arguments << ", "), ...);
+  return name.str() + "A>";
 }
 
 // Of rows of whole packs.
