@@ -91,7 +91,8 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
 
  private:
   OFL_DEVICE void KeepWeights() {
-    Unroll<kPacks>([&](int k) {
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
       const Values w = Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1));
       if (kHoldWeight) {
         held_weight_ = w;
@@ -103,7 +104,7 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
       if (kFromOutput) {
         Base::Write(biases_, k, Base::WeightsInMemory(a_.bias, a_.float_weight, k, C(0)));
       }
-    });
+    }
     if (!kAligned && extra_ >= 0) {
       extra_weight_ = ExtraWeight(a_.weight, C(1));
       extra_bias_ = ExtraWeight(a_.bias, C(0));
@@ -209,8 +210,9 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     StowedPack<T, N> stowed_x[kStow ? kPacks : 1], stowed_dy[kStow ? kPacks : 1];
     Sums sums;
     if (kHold || kStow || !more_.sums) {
-      Unroll<kPacks>([&](int k) {
-        if (!active || !Has(k)) return;
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        if (!active || !Has(k)) continue;
         const int at = kHold ? k : 0;
         const Values w = Weight(k);
         const auto x = PackOfX(words, k), packed_dy = PackOfDy(words, k);
@@ -220,8 +222,9 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
         }
         v[at] = ToV(x, k, mean, w);
         dy[at] = ConvertPack<C>(packed_dy);
-        Unroll<N>([&](int i) { sums.Add(dy[at].v[i] * w.v[i], v[at].v[i]); });
-      });
+#pragma unroll
+        for (int i = 0; i < N; ++i) sums.Add(dy[at].v[i] * w.v[i], v[at].v[i]);
+      }
     }
     Pack<C, 1> extra_v, extra_dy;
     if (!kAligned && extra_ >= 0) {
@@ -245,8 +248,9 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
     }
     if (!active) return;
     const NormGradient<T, kCentre, kFromOutput> gradient(sums, rstd, more_.share);
-    Unroll<kPacks>([&](int k) {
-      if (!Has(k)) return;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      if (!Has(k)) continue;
       const int at = kHold ? k : 0;
       const Values w = Weight(k);
       if (!kHold) {
@@ -254,19 +258,20 @@ class NormBackwardTeam : NormPartsTeam<T, kPacks, kCentre, kAligned> {
         dy[at] = ConvertPack<C>(kStow ? stowed_dy[kStow ? k : 0].Get() : PackOfDy(words, k));
       }
       ApplyTo(gradient, k, w, v[at], dy[at]);
-    });
+    }
     if (!kAligned && extra_ >= 0) ApplyToExtra(gradient, extra_v.v[0], extra_dy.v[0]);
   }
 
   OFL_DEVICE void ApplyTo(const NormGradient<T, kCentre, kFromOutput>& gradient, int k,
                           const Values& w, const Values& v, const Values& dy) {
     Values dx;
-    Unroll<N>([&](int i) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
       const C x_hat = gradient.XHat(v.v[i]);
       dx.v[i] = gradient.Dx(dy.v[i] * w.v[i], x_hat);
       dweight_[k].v[i] += dy.v[i] * x_hat;
       if (kCentre) dbias_[k].v[i] += dy.v[i];
-    });
+    }
     if (!a_.dx) return;
     if (a_.dsum) {
       const T* const from = a_.dsum + out_ + Offset(k);
