@@ -73,6 +73,11 @@ struct NonzeroProductOf {
 using NonzeroProductLoop = NonzeroProductOf (*)(int64_t n, const double* x);
 NonzeroProductLoop FindNonzeroProductLoop();
 
+// Squares whose mean is below this have underflowed, or may have, where they were taken in C.
+template <class C>
+constexpr double kLeastSquares = static_cast<double>(std::numeric_limits<C>::min()) /
+                                 static_cast<double>(std::numeric_limits<C>::epsilon());
+
 // A chunk of floats about its mean, and columns about a shift of each.
 template <class C>
 struct SpreadLoops {

@@ -30,31 +30,45 @@ void SpreadOfHuge(int64_t n, const C* x, double* mean, double* squares) {
   *squares = all;
 }
 
+// The sum of the distances from the middle, and of their squares, times 2^126 if kScaled.
+template <bool kScaled, class C>
+void SumDistances(int64_t n, const C* x, C middle, double* sum, double* squares) {
+  const hn::ScalableTag<C> d;
+  const auto zero = hn::Zero(d), m = hn::Set(d, middle);
+  hn::Vec<decltype(d)> s[4] = {zero, zero, zero, zero}, q[4] = {zero, zero, zero, zero};
+  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
+    auto e = hn::Sub(LoadUpTo(d, x + i, count, m), m);
+    s[slot] = hn::Add(s[slot], e);
+    if constexpr (kScaled) e = hn::Mul(e, hn::Set(d, C(0x1p63)));
+    q[slot] = hn::MulAdd(e, e, q[slot]);
+  });
+  const auto all = [&](const auto(&v)[4]) OFL_SIMD_LAMBDA {
+    return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(v[0], v[1]), hn::Add(v[2], v[3]))));
+  };
+  *sum = all(s);
+  *squares = all(q);
+}
+
 // About m, the mean rounded to C, the mean is m + sum d / n and the squares sum d^2 - (sum d)^2 /
 // n. Where m is infinite, because the sum is, about the first element; about 0 where that is, too.
 template <class C>
 void SpreadRow(int64_t n, const C* x, double* mean, double* squares) {
   const hn::ScalableTag<C> d;
   const auto zero = hn::Zero(d);
-  hn::Vec<decltype(d)> s[4] = {zero, zero, zero, zero}, q[4] = {zero, zero, zero, zero};
+  hn::Vec<decltype(d)> s[4] = {zero, zero, zero, zero};
   ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
     s[slot] = hn::Add(s[slot], LoadUpTo(d, x + i, count, zero));
   });
   const C total = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
   const C rounded = total / static_cast<C>(n), first = std::isfinite(x[0]) ? x[0] : C(0);
   const C middle = std::isfinite(rounded) ? rounded : first;
-  const auto m = hn::Set(d, middle);
-  for (auto& v : s) v = zero;
-  ForVectors(d, n, [&](size_t i, size_t count, auto slot) OFL_SIMD_LAMBDA {
-    const auto e = hn::Sub(LoadUpTo(d, x + i, count, m), m);
-    s[slot] = hn::Add(s[slot], e);
-    q[slot] = hn::MulAdd(e, e, q[slot]);
-  });
-  const double sum =
-      hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s[0], s[1]), hn::Add(s[2], s[3]))));
-  const double all =
-      hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(q[0], q[1]), hn::Add(q[2], q[3]))));
+  double sum, all;
+  SumDistances<false>(n, x, middle, &sum, &all);
   if (!std::isfinite(sum) || !std::isfinite(all)) return SpreadOfHuge(n, x, mean, squares);
+  if (sizeof(C) < sizeof(double) && all < kLeastSquares<C> * static_cast<double>(n)) {
+    SumDistances<true>(n, x, middle, &sum, &all);
+    all *= 0x1p-126;
+  }
   *mean = middle + sum / static_cast<double>(n);
   const double left = all - sum * sum / static_cast<double>(n);
   *squares = left < 0 ? 0 : left;

@@ -63,6 +63,7 @@ struct SpreadReducer : ReducerOf<C> {
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
     if (Write(totals, n, axis, index) || sizeof(C) == sizeof(double)) return;
     if (shape.inner == 1 && axis > kShortAxis) return;  // whose Row has taken double
+    if (AreConstant(totals, n, index)) return;
     Total again[kChunk];
     std::copy_n(totals, n, again);
     GoThroughAgain(n, index, again);
@@ -70,41 +71,74 @@ struct SpreadReducer : ReducerOf<C> {
   }
 
  private:
-  // Whether all squares are finite.
+  // Whether the squares in C neither overflowed nor underflowed.
+  static bool IsInRange(const Total& t) {
+    return t.squares >= kLeastSquares<C> * t.n &&
+           t.squares < std::numeric_limits<double>::infinity();
+  }
+
+  // Whether all squares are in range.
   bool Write(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const double freedom = std::max(0.0, static_cast<double>(axis) - correction);
-    bool finite = true;
+    bool in_range = true;
     y.Write(n, index, [&](int64_t i) {
-      finite &= totals[i].squares < std::numeric_limits<double>::infinity();
+      in_range &= IsInRange(totals[i]);
       const double v = totals[i].squares / freedom;
       return axis == 0 ? kNone : root ? std::sqrt(v) : v;
     });
     mean.Write(n, index, [&](int64_t i) { return axis == 0 ? kNone : totals[i].mean; });
-    return finite;
+    return in_range;
   }
 
-  // In double, the n slices from `index` on, which are columns side by side or rows one after
-  // another. Those whose squares in C are finite stay.
+  // take(k, count, v) for the n slices from `index` on: of rows one after another, the elements of
+  // row k; of columns side by side, the k-th element of each.
+  template <class D, class Take>
+  void GoThrough(int64_t n, int64_t index, const Take& take) const {
+    const bool rows = shape.inner == 1;
+    const ChunkSource source(in, kDTypeOfChunks<D>, rows ? shape.axis_stride : 1);
+    const int64_t first = index / shape.inner * shape.outer_stride + index % shape.inner;
+    D buffer[kChunk];
+    for (int64_t k = 0; k < (rows ? n : shape.axis); ++k) {
+      const int64_t count = rows ? shape.axis : n;
+      const int64_t offset = first + k * (rows ? shape.outer_stride : shape.axis_stride);
+      take(k, count, static_cast<const D*>(source.Load(x, offset, count, buffer)));
+    }
+  }
+
+  // Whether the slices that are not in range have no spread at all, as columns of zeros do.
+  bool AreConstant(const Total* totals, int64_t n, int64_t index) const {
+    C means[kChunk];
+    int32_t asked[kChunk], differs = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      asked[i] = !IsInRange(totals[i]);
+      if (asked[i] && totals[i].squares != 0) return false;
+      means[i] = static_cast<C>(totals[i].mean);
+    }
+    const bool rows = shape.inner == 1;
+    GoThrough<C>(n, index, [&](int64_t k, int64_t count, const C* v) {
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = rows ? k : i;
+        differs |= (v[i] != means[at]) & asked[at];
+      }
+    });
+    return differs == 0;
+  }
+
+  // In double. The slices whose squares in C are in range stay.
   void GoThroughAgain(int64_t n, int64_t index, Total* totals) const {
     const bool rows = shape.inner == 1;
-    const ChunkSource source(in, kDTypeOfChunks<double>, rows ? shape.axis_stride : 1);
-    const int64_t first = index / shape.inner * shape.outer_stride + index % shape.inner;
     Total again[kChunk] = {};
     const auto each = [&](const auto& take) {
-      double buffer[kChunk];
-      for (int64_t k = 0; k < (rows ? n : shape.axis); ++k) {
-        const int64_t count = rows ? shape.axis : n;
-        const int64_t offset = first + k * (rows ? shape.outer_stride : shape.axis_stride);
-        const auto* v = static_cast<const double*>(source.Load(x, offset, count, buffer));
+      GoThrough<double>(n, index, [&](int64_t k, int64_t count, const double* v) {
         for (int64_t i = 0; i < count; ++i) take(again[rows ? k : i], v[i]);
-      }
+      });
     };
     each([](Total& t, double v) { t.mean += v; });
     for (int64_t i = 0; i < n; ++i) again[i].mean /= static_cast<double>(shape.axis);
     each([](Total& t, double v) { t.squares += (v - t.mean) * (v - t.mean); });
     for (int64_t i = 0; i < n; ++i) {
-      if (!std::isfinite(totals[i].squares)) totals[i] = again[i];
+      if (!IsInRange(totals[i])) totals[i] = {totals[i].n, again[i].mean, again[i].squares};
     }
   }
 };

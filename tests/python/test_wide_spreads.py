@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Variances of numbers whose distances, or the squares of these, overflow float32. As in PyTorch
-they are taken in float64, so that a standard deviation is finite where float32 holds it. On the
-CPU; a GPU takes them in float32. Squares that underflow, of distances below 1e-21, stay 0.
+"""Variances of numbers whose distances, or the squares of these, overflow or underflow float32. As
+in PyTorch they are taken in a wider range, so that a standard deviation is finite, and not 0, where
+float32 holds it. On the CPU; a GPU takes them in float32.
 """
 
 import numpy as np
@@ -55,3 +55,32 @@ def test_infinite_elements_stay():
         x[0, 0] = np.inf
         std, mean = flow.std_mean(x, dim)
         assert std.isnan().sum() == 1 and mean.isinf().sum() == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("scale", [1e-15, 1e-17, 1e-19, 1e-22, 1e-30, 1e-36])
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_squares_that_underflow(shape, dim, scale, dtype):
+    x = wide(shape, scale, dtype)
+    values = host(x).astype(np.float64)
+    rtol = 2e-5 if dtype == "float32" else 8e-3
+    std, mean = flow.std_mean(x, dim)
+    expected = values.std(dim, ddof=1)
+    np.testing.assert_allclose(host(std), expected, rtol=rtol)
+    np.testing.assert_allclose(host(x.std(dim)), expected, rtol=rtol)
+    np.testing.assert_allclose(host(x.var(dim)), expected**2, rtol=2 * rtol,
+                               atol=1e-44 if dtype == "float32" else 1e-40)  # fmt: skip
+    np.testing.assert_allclose(host(mean), values.mean(dim), rtol=rtol, atol=scale * rtol)
+
+
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_what_has_no_spread_has_none(shape, dim):
+    """The elements about the first one sum up to 0, and so do their squares; or there are none."""
+    for value in (0.0, 1e-25, 3.0):
+        x = flow.full(shape, value)
+        assert (x.std(dim) < 1e-6 * value + 1e-45).all()
+    values = np.resize(np.array([0, 1e-25, -1e-25], np.float32), (3, 600))
+    x = flow.tensor(np.stack([np.zeros(600), np.full(600, 1e-25), np.full(600, -1e-25)]))
+    np.testing.assert_allclose(host(x.float().std(0)), 1e-25, rtol=1e-5)
+    expected = values.astype(float).std(1, ddof=1)
+    np.testing.assert_allclose(host(flow.tensor(values).std(1)), expected, rtol=1e-5)
