@@ -22,8 +22,14 @@ struct LogSumExp {
 };
 template <class In>
 struct Spread {
-  using Reducer = SpreadReducer<Accumulator<In>, kIsShortFloat<In>>;
-  static Reducer Of(const Reduction& run) { return {run.parameter, run.op == ReduceKind::kStd}; }
+  using A = Accumulator<In>;
+  using Reducer = SpreadReducer<A, kIsShortFloat<In>>;
+  static Reducer Of(const Reduction& run) {
+    const int64_t n = ElementsOfResult(run.shape);
+    const double freedom = static_cast<double>(n) - run.parameter;
+    return {n == 0 ? static_cast<A>(NAN) : static_cast<A>(freedom > 0 ? freedom : 0),
+            run.op == ReduceKind::kStd};
+  }
 };
 
 }  // namespace

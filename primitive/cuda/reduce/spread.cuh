@@ -40,7 +40,7 @@ struct SpreadReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;
-  double correction;
+  A freedom;  // what squares are divided by; NaN for a slice without elements
   bool root;
 
   __device__ __forceinline__ State Identity() const { return {A(0), A(0), A(0), A(0)}; }
@@ -135,13 +135,12 @@ struct SpreadReducer {
   template <class In>
   __device__ __forceinline__ void Finish(const State& s, const ReduceOutputs& out, int64_t y,
                                          const In*, int64_t) const {
-    const double freedom = static_cast<double>(out.axis) - correction;
-    const A nothing = static_cast<A>(NAN);
-    A v = s.squares / static_cast<A>(freedom > 0 ? freedom : 0);
+    A v = s.squares / freedom;
     if (root) v = sqrt(v);
-    StoreAs<In>(out.y, out.dtype, y, out.axis == 0 ? nothing : v);
-    if (out.second)
-      StoreAs<In>(out.second, out.dtype, y, out.axis == 0 ? nothing : s.center + s.offset);
+    StoreAs<In>(out.y, out.dtype, y, v);
+    if (!out.second) return;
+    const A mean = out.axis == 0 ? static_cast<A>(NAN) : s.center + s.offset;
+    StoreAs<In>(out.second, out.dtype, y, mean);
   }
 
  private:
