@@ -131,6 +131,7 @@ struct ExtremesReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
+  static constexpr bool kMergesEight = false;
   ReduceKind op;
   bool sizes;
 
@@ -217,6 +218,7 @@ struct PlaceReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
+  static constexpr bool kMergesEight = false;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;
 

@@ -30,6 +30,7 @@ struct LogSumExpReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;
+  static constexpr bool kMergesEight = false;
   static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }

@@ -26,6 +26,7 @@
 //   State Merge(const State& earlier, const State& later) const;
 //   static constexpr bool kMergesSeveral;  // whether there is a merge of several in less than so
 //                                          // many steps; some may be Identity()
+//   static constexpr bool kMergesEight;    // whether a block merges eight threads' states at once
 //   template <int K> State MergeSeveral(const State& first, const State (&next)[K]) const;
 //   // The result at y, of the slice whose elements lie at steps of each other.
 //   void Finish(const State&, const ReduceOutputs&, int64_t y, const In* slice,

@@ -42,30 +42,6 @@ bool IsWhole(const ReducePlan& p, WholeColumns* to) {
   return true;
 }
 
-// The merge of `count` > 0 states at distances of each other, in their order. As many as there
-// mostly are, of ways or chunks, are asked for before one is merged.
-template <class R, class State>
-__device__ __forceinline__ State MergeAll(const R& r, const State* of, int64_t distance,
-                                          int count) {
-  constexpr int kAhead = sizeof(State) > 8 ? 7 : 8;
-  State state = *of;
-#pragma unroll 1
-  for (int k = 1; k < count; k += kAhead) {
-    State next[kAhead];
-#pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
-      next[j] = k + j < count ? of[(k + j) * distance] : r.Identity();
-    }
-    if constexpr (R::kMergesSeveral) {
-      state = r.MergeSeveral(state, next);
-    } else {
-#pragma unroll
-      for (const State& each : next) state = r.Merge(state, each);
-    }
-  }
-  return state;
-}
-
 // Of N columns from `from` on the places that are one way's.
 template <int N, class In, class R>
 __device__ __forceinline__ void GatherWhole(const R& r, const WholeColumns& p, const In* from,

@@ -17,8 +17,10 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
     ReduceWholeRowsKernel(const In* __restrict__ x, const __grid_constant__ WholeRows p, R r,
                           ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;
-  constexpr int kThreads = WholeRows::kThreads, N = kPackSize<In>, K = R::kBatch;
-  __shared__ __align__(16) char slots_memory[kThreads / kWarp * sizeof(State)];
+  constexpr int kThreads = WholeRows::kThreads, N = kPackSize<In>, K = R::kBatch, kAhead = 3;
+  constexpr int kSlots = R::kMergesEight ? kThreads + 8 : kThreads / kWarp;
+  __shared__ __align__(16) char slots_memory[kSlots * sizeof(State)];
+  State* slots = reinterpret_cast<State*>(slots_memory);
   const int lanes = 1 << p.lanes_log2, rank = threadIdx.x & (lanes - 1), chunk = blockIdx.y;
   const int result = static_cast<int>((blockIdx.x * kThreads + threadIdx.x) >> p.lanes_log2);
   const ReducePlace place = p.PlaceOf(result);
@@ -49,9 +51,13 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
   // Once; and where there are chunks, a second time, of all their states.
 #pragma unroll 1
   for (bool is_chunk = p.chunks > 1;; is_chunk = false) {
-    state = lanes == kThreads
-                ? MergeBlock<kThreads>(r, state, reinterpret_cast<State*>(slots_memory))
-                : MergeLanes(r, state, lanes);
+    if (lanes < kThreads) {
+      state = MergeLanes(r, state, lanes);
+    } else if constexpr (R::kMergesEight) {
+      state = MergeBlockByEight<kThreads>(r, state, slots);
+    } else {
+      state = MergeBlock<kThreads>(r, state, slots);
+    }
     if (!is_chunk) break;
     if constexpr (R::kOneBit) {
       finishes = finishes && IsLastOfBits(chunks.done + result, p.chunks, &state.bit);
@@ -61,9 +67,17 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
     if (finishes) states[int64_t{chunk} * p.results] = state;
     if (!IsLastChunk(chunks.done + result, p.chunks)) return;
     state = r.Identity();
-#pragma unroll 4
-    for (int c = rank; c < p.chunks; c += kThreads) {
-      state = r.Merge(state, states[int64_t{c} * p.results]);
+    // As many as there mostly are, of four blocks of a multiprocessor, are asked for at once.
+#pragma unroll 1
+    for (int c = rank; c < p.chunks; c += kAhead * kThreads) {
+      State next[kAhead];
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) {
+        const int at = c + j * kThreads;
+        next[j] = at < p.chunks ? states[int64_t{at} * p.results] : r.Identity();
+      }
+#pragma unroll
+      for (const State& each : next) state = r.Merge(state, each);
     }
   }
   if (finishes) r.Finish(state, out, place.y, slice, 1);

@@ -35,6 +35,7 @@ struct PartsReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
+  static constexpr bool kMergesEight = false;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
   template <class In, int N>

@@ -103,6 +103,30 @@ __device__ __forceinline__ typename R::State MergeLanes(const R& r, typename R::
   return state;
 }
 
+// The merge of `count` > 0 states at distances of each other, in their order. As many as there
+// mostly are, of ways or chunks, are asked for before one is merged.
+template <class R, class State>
+__device__ __forceinline__ State MergeAll(const R& r, const State* of, int64_t distance,
+                                          int count) {
+  constexpr int kAhead = sizeof(State) > 8 ? 7 : 8;
+  State state = *of;
+#pragma unroll 1
+  for (int k = 1; k < count; k += kAhead) {
+    State next[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      next[j] = k + j < count ? of[(k + j) * distance] : r.Identity();
+    }
+    if constexpr (R::kMergesSeveral) {
+      state = r.MergeSeveral(state, next);
+    } else {
+#pragma unroll
+      for (const State& each : next) state = r.Merge(state, each);
+    }
+  }
+  return state;
+}
+
 // Thread 0 gets the merge of the states of all threads, in their order. All must call it; `slots`
 // are one per warp.
 template <int kThreads, class R>
@@ -116,6 +140,26 @@ __device__ __forceinline__ typename R::State MergeBlock(const R& r, typename R::
   __syncthreads();
   if (warp != 0) return state;
   return MergeLanes(r, lane < kWarps ? slots[lane] : r.Identity(), kWarps);
+}
+
+// The same, eight neighbours at a time: less than half as many merges wait for each other. `slots`
+// are kThreads + 8; those that a thread merges lie an odd number apart.
+template <int kThreads, class R>
+__device__ __forceinline__ typename R::State MergeBlockByEight(const R& r, typename R::State state,
+                                                               typename R::State* slots) {
+  constexpr int kEach = 8, kFirst = kThreads / kEach, kSecond = kWarp / kEach;
+  static_assert(kFirst == kWarp, "one warp merges what is left");
+  const int rank = threadIdx.x;
+  __syncthreads();  // the slots are free again
+  slots[rank % kEach * (kFirst + 1) + rank / kEach] = state;
+  __syncthreads();
+  if (rank >= kFirst) return state;
+  state = MergeAll(r, slots + rank, kFirst + 1, kEach);
+  __syncwarp();
+  slots[rank % kEach * (kSecond + 1) + rank / kEach] = state;
+  __syncwarp();
+  if (rank < kSecond) state = MergeAll(r, slots + rank, kSecond + 1, kEach);
+  return MergeLanes(r, state, kSecond);
 }
 
 // The first `columns` of `used` slots get the merges of those at steps of `columns` behind them, in

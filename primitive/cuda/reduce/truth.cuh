@@ -71,6 +71,7 @@ struct TruthReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = true;
   static constexpr bool kMergesSeveral = false;
+  static constexpr bool kMergesEight = false;
   uint32_t turned;  // of all: ~0, of any: 0
   explicit TruthReducer(bool all) : turned(all ? ~0u : 0) {}
 
