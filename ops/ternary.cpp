@@ -48,6 +48,11 @@ StatusOr<Tensor> Pass(C c) { return c.grad(0); }
 StatusOr<Tensor> NoSlope(C c) {
   return functional::Zeros(c.grad(0).shape().dims(), c.grad(0).dtype(), c.grad(0).device());
 }
+// g (1 - c): g - g c is NaN where g is infinite.
+StatusOr<Tensor> LerpGradientA(C c) {
+  OFL_ASSIGN_OR_RETURN(const Tensor share, functional::Sub(Scalar(1), c.input(2)));
+  return Mul(c.grad(0), share);
+}
 StatusOr<Tensor> LerpGradientC(C c) {
   OFL_ASSIGN_OR_RETURN(Tensor way, functional::Sub(c.input(1), c.input(0)));
   return Mul(c.grad(0), way);
@@ -190,8 +195,7 @@ StatusOr<Tensor> PreluSlopeByFactor(C c) {
 constexpr TernaryEntry kTernaryEntries[] = {
     {"lerp", "a + c (b - a), from the end that is nearer.", kFloatingSet, false, false,
      {kC, kC, kA | kB},
-     {[](C c) { return functional::AddCMul(c.grad(0), c.grad(0), c.input(2), Scalar(-1)); },
-      [](C c) { return Mul(c.grad(0), c.input(2)); }, LerpGradientC}},
+     {LerpGradientA, [](C c) { return Mul(c.grad(0), c.input(2)); }, LerpGradientC}},
     {"addcmul", "a + value b c.", kNumericSet, false, true, {0, kC, kB},
      {Pass, [](C c) { return functional::AddCMul(Scalar(0), c.grad(0), c.input(2), Scalar(ValueOf(c))); },
       [](C c) { return functional::AddCMul(Scalar(0), c.grad(0), c.input(1), Scalar(ValueOf(c))); }}},

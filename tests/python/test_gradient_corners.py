@@ -547,3 +547,10 @@ def test_a_norm_of_negative_order_stays_0_where_an_element_is(p, create_graph):
     if create_graph:
         (second,) = flow.autograd.grad(dx.sum(), x)
         assert second[0].tolist() == [0, 0, 0] and np.isfinite(host(second)).all()
+
+
+@pytest.mark.parametrize("weight", [0.25, flow.tensor([0.25, 0.75])])
+def test_lerp_shares_an_infinite_gradient(weight):
+    x, end = flow.ones(2, requires_grad=True), flow.zeros(2, requires_grad=True)
+    flow.lerp(x, end, weight).backward(flow.tensor([np.inf, -np.inf]))
+    assert x.grad.tolist() == end.grad.tolist() == [np.inf, -np.inf]
