@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 
-#include "functional/argument_names.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
@@ -36,6 +36,16 @@ StatusOr<Tensor> Floating(const char* name, const Tensor& a, std::optional<DType
   }
   if (!IsFloating(a.dtype())) return UnsupportedDType(name, "A", a.dtype(), kFloatingDTypes);
   return dtype ? Cast(a, *dtype) : StatusOr<Tensor>(a);
+}
+
+Status CheckOrd(const char* name, const char* argument, absl::string_view ord) {
+  if (ord == "fro" || ord == "nuc") return OkStatus();
+  return BadValue(name, argument, absl::StrCat("\"", ord, "\""), "\"fro\", \"nuc\" or a number");
+}
+Status CheckOrd(const char* name, const char* argument, double ord) {
+  const double size = std::fabs(ord);
+  if (size == 1 || size == 2 || std::isinf(ord)) return OkStatus();
+  return BadValue(name, argument, absl::StrCat(ord), "1, -1, 2, -2, inf, -inf, \"fro\" or \"nuc\"");
 }
 
 // The largest of what is not negative; 0 of nothing.
@@ -79,9 +89,7 @@ StatusOr<Tensor> MatrixNorm(const Tensor& given, absl::string_view ord,
                             std::optional<DType> dtype) {
   constexpr char kName[] = "linalg.matrix_norm";
   OFL_ASSIGN_OR_RETURN(const Dims dims, MatrixDims(kName, given, dim));
-  if (ord != "fro" && ord != "nuc") {
-    return BadValue(kName, "ord", absl::StrCat("\"", ord, "\""), "\"fro\", \"nuc\" or a number");
-  }
+  OFL_RETURN_IF_ERROR(CheckOrd(kName, "ord", ord));
   OFL_ASSIGN_OR_RETURN(const Tensor a, Floating(kName, given, dtype));
   if (ord == "fro") return VectorNorm(a, 2, dims, keepdim, {});
   StatusOr<Tensor> y = BySingularValues(a, dims, Spectral::kSum);
@@ -92,11 +100,9 @@ StatusOr<Tensor> MatrixNorm(const Tensor& given, double ord, absl::Span<const in
                             bool keepdim, std::optional<DType> dtype) {
   constexpr char kName[] = "linalg.matrix_norm";
   OFL_ASSIGN_OR_RETURN(const Dims dims, MatrixDims(kName, given, dim));
-  const double size = std::fabs(ord);
-  if (size != 1 && size != 2 && !std::isinf(ord)) {
-    return BadValue(kName, "ord", absl::StrCat(ord), "1, -1, 2, -2, inf, -inf, \"fro\" or \"nuc\"");
-  }
+  OFL_RETURN_IF_ERROR(CheckOrd(kName, "ord", ord));
   OFL_ASSIGN_OR_RETURN(const Tensor a, Floating(kName, given, dtype));
+  const double size = std::fabs(ord);
   StatusOr<Tensor> y;
   if (size == 2) {
     y = BySingularValues(a, dims, ord > 0 ? Spectral::kLargest : Spectral::kLeast);
@@ -132,9 +138,15 @@ namespace {
 template <class Ord>
 StatusOr<Tensor> CondBy(const Tensor& a, Ord ord) {
   constexpr char kName[] = "linalg.cond";
-  OFL_RETURN_IF_ERROR(CheckMatrix(kName, "A", a, /*square=*/true));
+  // As in PyTorch, matrices without elements have the number 0, and need be square for a name
+  // alone.
+  const bool nothing = a.defined() && a.numel() == 0;
+  const bool square = !nothing || std::is_convertible_v<Ord, absl::string_view>;
+  OFL_RETURN_IF_ERROR(CheckMatrix(kName, "A", a, square));
+  OFL_RETURN_IF_ERROR(CheckOrd(kName, "p", ord));
+  if (nothing) return Zeros(BatchOf(a), a.dtype(), a.device());
   StatusOr<Tensor> norm = MatrixNorm(a, ord);
-  if (!norm.ok()) return WithArgument(Renamed(kName, norm.status()), "ord", "p");
+  if (!norm.ok()) return Renamed(kName, norm.status());
   OFL_ASSIGN_OR_RETURN(const TensorList inverse, InvEx(a));
   StatusOr<Tensor> other = MatrixNorm(inverse[0], ord);
   if (!other.ok()) return Renamed(kName, other.status());
@@ -148,10 +160,9 @@ StatusOr<Tensor> CondBy(const Tensor& a, Ord ord) {
 StatusOr<Tensor> Cond(const Tensor& a, absl::string_view p) { return CondBy(a, p); }
 StatusOr<Tensor> Cond(const Tensor& a, std::optional<Scalar> p) {
   const double ord = p ? p->to<double>() : 2.0;
-  if (std::fabs(ord) != 2) return CondBy(a, ord);
+  if (std::fabs(ord) != 2 || !a.defined() || a.numel() == 0) return CondBy(a, ord);
   OFL_RETURN_IF_ERROR(CheckMatrix("linalg.cond", "A", a));
   const int64_t r = std::min(a.shape()[a.ndim() - 1], a.shape()[a.ndim() - 2]);
-  if (r == 0) return Zeros(BatchOf(a), a.dtype(), a.device());
   OFL_ASSIGN_OR_RETURN(const Tensor s, Svdvals(a));
   OFL_ASSIGN_OR_RETURN(const Tensor largest, Select(s, -1, 0));
   OFL_ASSIGN_OR_RETURN(const Tensor least, Select(s, -1, r - 1));

@@ -57,6 +57,8 @@ def constant(s, o):
 PYTORCHS = {
     "a factor of what there is, first": (
         in_turn([3], multiplied, linear), [0.1, 0.05, 0.025, 0.01, 0.04, 0.07]),
+    "a factor of what there is, second": (
+        in_turn([3], linear, multiplied), [0.01, 0.04, 0.07, 0.035, 0.0175, 0.00875]),
     "a cycle made later": (
         in_turn([3], linear, cycle), [0.025, 0.1, 0.175, 0.25, 0.858808676, 0.971942367]),
     "a cycle, first": (
@@ -114,7 +116,7 @@ def test_a_chain_in_a_sequence():
     assert seen == pytest.approx([1, 0.5, 0.1, 0.05, 0.25, 0.125])
     first = in_turn([3], chain, multiplied)(S, optimizer_with(1.0))
     seen = [pair[0] for pair in rates(first.optimizer, first, 5)]
-    assert seen == pytest.approx([0.1, 0.05, 0.25, 0.25, 0.125])
+    assert seen == pytest.approx([0.1, 0.05, 0.25, 0.125, 0.0625])
     again = in_turn([3], chain, multiplied)(S, optimizer_with(1.0))
     again.load_state_dict(first.state_dict())
     assert again.last_epoch == 5 and [s.last_epoch for s in again._schedulers] == [2, 2]

@@ -90,7 +90,7 @@ class MultiplicativeLR(LambdaLR):
 
     def get_lr(self) -> list[float]:
         lrs = self.get_last_lr()
-        if self.last_epoch == 0:
+        if self._step_count <= 1:  # made, or put at the start of a sequence
             return lrs
         return [lr * function(self.last_epoch)
                 for lr, function in zip(lrs, self.lr_lambdas, strict=True)]  # fmt: skip
