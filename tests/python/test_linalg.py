@@ -299,3 +299,20 @@ def test_triangular_solve_gives_a_copy_of_its_matrix():
     a = flow.eye(2)
     flow.triangular_solve(flow.ones(2, 1), a).cloned_coefficient.fill_(3.0)
     assert a.tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, -1, np.inf, -np.inf, "fro", "nuc"])
+def test_the_condition_of_matrices_without_elements(p, device):
+    """0, as in PyTorch, which asks for square ones where p is a name."""
+    for shape, square in (((0, 0), True), ((2, 0, 0), True), ((0, 3, 3), True), ((0, 3), False),
+                          ((2, 3, 0), False)):  # fmt: skip
+        a = flow.zeros(shape, device=device)
+        if square or not isinstance(p, str):
+            y = L.cond(a, p)
+            assert y.shape == shape[:-2] and y.dtype is a.dtype and (y == 0).all()
+        else:
+            with pytest.raises(flow.ShapeError, match="expected square matrices"):
+                L.cond(a, p)
+    for wrong in (7, "x"):
+        with pytest.raises(ValueError, match=r"linalg.cond\(\): p is "):
+            L.cond(flow.zeros(0, 0), wrong)
