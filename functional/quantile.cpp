@@ -11,11 +11,14 @@
 #include "functional/host_value.h"
 #include "functional/index.h"
 #include "functional/ranks.h"
+#include "functional/reduce.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
 #include "functional/ternary.h"
 #include "functional/unary.h"
 #include "functional/view.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -93,6 +96,14 @@ StatusOr<Tensor> Between(const Tensor& low, const Tensor& high, const Tensor& we
   return Where(finite, inside, endless);
 }
 
+// The places, but that of the first NaN in rows that have one, whose gradient goes there.
+StatusOr<Tensor> OrFirstNan(const Tensor& x, const Tensor& has_nan, const Tensor& places) {
+  OFL_ASSIGN_OR_RETURN(const Tensor is_nan, IsNan(x.Detach()));
+  OFL_ASSIGN_OR_RETURN(const Tensor number, Cast(is_nan, DType::kUInt8));
+  OFL_ASSIGN_OR_RETURN(const Tensor first, ArgMax(number, -1, /*keepdim=*/true));
+  return Where(has_nan, first, places);
+}
+
 // [..., m] values of x [..., n] for m shares.
 StatusOr<Tensor> ValuesOf(const Request& r, const Tensor& x, const Tensor& shares) {
   static const OpExpr& op = OpBuilder("quantile_places")
@@ -105,9 +116,16 @@ StatusOr<Tensor> ValuesOf(const Request& r, const Tensor& x, const Tensor& share
                                 .Get();
   OFL_ASSIGN_OR_RETURN(TensorList found, CallAll(op, {x.Detach(), shares.Detach()},
                                                  {std::string(r.interpolation), r.skip_nan}));
-  const Tensor &places = found[0], &numbers = found[1];
-  OFL_ASSIGN_OR_RETURN(Tensor y, Gather(x, -1, places));
+  Tensor places = found[0], numbers = found[1], has_nan;
   const int64_t size = x.shape()[x.ndim() - 1], m = shares.numel();
+  const bool recorded = GradEnabled() && autograd::RequiresGrad(x);
+  if (!r.skip_nan) {
+    OFL_ASSIGN_OR_RETURN(has_nan, Lt(numbers, Scalar(size)));
+    if (recorded) {
+      OFL_ASSIGN_OR_RETURN(places, OrFirstNan(x, has_nan, places));
+    }
+  }
+  OFL_ASSIGN_OR_RETURN(Tensor y, Gather(x, -1, places));
   if (!r.TakesOne()) {
     const DType wide = ComputeType(x.dtype());
     OFL_ASSIGN_OR_RETURN(Tensor low, Narrow(y, -1, 0, m));
@@ -132,8 +150,7 @@ StatusOr<Tensor> ValuesOf(const Request& r, const Tensor& x, const Tensor& share
     OFL_ASSIGN_OR_RETURN(y, Between(low, high, weight));
     OFL_ASSIGN_OR_RETURN(y, Cast(y, x.dtype()));
   }
-  if (r.skip_nan) return y;
-  OFL_ASSIGN_OR_RETURN(Tensor has_nan, Lt(numbers, Scalar(size)));
+  if (r.skip_nan || recorded) return y;  // NaN are in their places
   return Where(has_nan, Scalar(std::numeric_limits<double>::quiet_NaN()), y);
 }
 

@@ -154,3 +154,20 @@ def test_medians_of_few_values(dtype, cols, device):
             order = np.argsort(host(x), axis=-1, kind="stable")
             np.testing.assert_array_equal(host(at), order[:, k - 1])
             assert bits(found) == bits(x.gather(-1, at[:, None])[:, 0])
+
+
+@pytest.mark.parametrize("how", ["linear", "lower", "higher", "nearest", "midpoint"])
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
+def test_gradients_beside_nan(how, dtype):
+    """A slice with NaN gives its gradient to the first of them; PyTorch too, to any one."""
+    nan = float("nan")
+    x = flow.tensor([[1, nan, 3, nan], [nan] * 4, [4, 1, 2, 3]], dtype=getattr(flow, dtype))
+    x.requires_grad_()
+    shares = flow.tensor([0.0, 1.0])
+    y = flow.quantile(x, shares, 1, interpolation=how)
+    assert y[:, :2].isnan().all() and y[:, 2].tolist() == [1, 4]
+    (y * flow.tensor([[1.0], [10.0]]).to(x.dtype)).sum().backward()
+    assert x.grad.tolist() == [[0, 11, 0, 0], [11, 0, 0, 0], [10, 1, 0, 0]]
+    x.grad = None
+    flow.nanquantile(x, shares, 1, interpolation=how).sum().backward()
+    assert x.grad.tolist() == [[1, 0, 1, 0], [2, 0, 0, 0], [1, 1, 0, 0]]
