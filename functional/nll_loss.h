@@ -12,7 +12,7 @@ namespace oneflow_lite::functional {
 // Loss of log-probabilities [N, C, ...] (or [C]) at integer targets [N, ...] (or 0-dim): -w[t]
 // logp[t]. weight [C] or absent; rows whose target is ignore_index count as 0. reduction: "none"
 // gives the losses, "sum" their sum, "mean" their sum over the sum of the weights. A target outside
-// [0, C) is an IndexError on the CPU and gives NaN on CUDA. weight gets no gradient.
+// [0, C) is an IndexError on the CPU and gives NaN on CUDA.
 OFL_API StatusOr<Tensor> NllLoss(const Tensor& logp, const Tensor& target,
                                  const Tensor& weight = {}, int64_t ignore_index = -100,
                                  absl::string_view reduction = "mean");

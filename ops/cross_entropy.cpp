@@ -10,6 +10,7 @@
 #include "functional/cross_entropy.h"
 #include "functional/nll_loss.h"
 #include "functional/reduce.h"
+#include "functional/select.h"
 #include "functional/softmax.h"
 #include "functional/view.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -97,11 +98,12 @@ Status DifferentiateCrossEntropy(GradContext& c) {
       OFL_ASSIGN_OR_RETURN(mean, Mul(mean, Scalar(smoothing)));
       OFL_ASSIGN_OR_RETURN(sum, functional::Sub(sum, mean));
     }
-    OFL_RETURN_IF_ERROR(c.Set(3, Mul(sum, counted)));
+    OFL_RETURN_IF_ERROR(c.Set(3, functional::Where(counted, sum, Scalar(0))));
   }
   if (!c.needs(0)) return OkStatus();
   OFL_ASSIGN_OR_RETURN(Tensor dx, functional::SoftmaxBackward(p, g, 1));
-  OFL_ASSIGN_OR_RETURN(Tensor factor, Mul(c.input(3), counted));
+  // Where no row counts, dloss is not finite: the gradient of a mean of none.
+  OFL_ASSIGN_OR_RETURN(Tensor factor, functional::Where(counted, c.input(3), Scalar(0)));
   OFL_ASSIGN_OR_RETURN(factor, functional::Unsqueeze(factor, 1));
   OFL_ASSIGN_OR_RETURN(dx, Mul(dx, factor));
   return c.Set(0, functional::Cast(dx, c.spec(0).dtype));

@@ -4,6 +4,8 @@
 #include "functional/nll_loss.h"
 
 #include "functional/binary.h"
+#include "functional/index_rows.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_expr.h"
@@ -11,6 +13,9 @@
 
 namespace oneflow_lite {
 namespace {
+
+using functional::NllLossRows;
+using functional::NllRows;
 
 // The shape of logp without its class dim.
 Shape RowShape(const Shape& logp) {
@@ -39,6 +44,24 @@ Status Infer(InferContext& c) {
   return OkStatus();
 }
 
+// Of each class: what its rows give, -logp[target] dloss and what arrives for row_weight.
+Status DifferentiateWeight(GradContext& c) {
+  const Tensor &dloss = c.grad(0), &drow_weight = c.grad(1);
+  const int64_t ignore_index = c.attr<int64_t>(0);
+  Tensor each = drow_weight;
+  if (dloss.defined()) {
+    OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(c.input(0), c.input(1), {}, ignore_index));
+    OFL_ASSIGN_OR_RETURN(each, functional::Mul(rows.loss, dloss));
+    if (drow_weight.defined()) {
+      OFL_ASSIGN_OR_RETURN(each, functional::Add(each, drow_weight));
+    }
+  }
+  if (!each.defined()) return OkStatus();
+  OFL_ASSIGN_OR_RETURN(each, functional::Reshape(each, {-1}));
+  OFL_ASSIGN_OR_RETURN(Tensor target, functional::Reshape(c.input(1), {-1}));
+  return c.Set(2, functional::IndexSum(each, 0, target, c.spec(2).shape[0], ignore_index));
+}
+
 void DefineNllLoss(OpDef& op) {
   op.Input("logp").Input("target").Input("weight", InputDef::Kind::kOptional);
   op.Output("loss").Output("row_weight").Attr("ignore_index", AttrType::kInt, int64_t{-100});
@@ -51,7 +74,9 @@ void DefineNllLoss(OpDef& op) {
     out->push_back(s);
   };
   op.sbp_text = "split by rows, weight whole";
-  op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(1), .outputs = Bit(1)}; };
+  op.save = [](const Attrs&, Needs needs) {
+    return SavePlan{.inputs = Bit(1) | (needs & Bit(2) ? Bit(0) | Bit(2) : 0), .outputs = Bit(1)};
+  };
   op.backward = [](GradContext& c) -> Status {
     static const OpExpr& backward = OpBuilder("nll_loss_backward")
                                         .Input("dloss")
@@ -61,11 +86,17 @@ void DefineNllLoss(OpDef& op) {
                                         .Attr("shape")
                                         .Attr("ignore_index")
                                         .Get();
+    Tensor row_weight = c.output(1).Detach();
     if (c.needs(2)) {
-      return Error(ErrorKind::kNotImplemented, "nll_loss(): weight has no gradient");
+      OFL_RETURN_IF_ERROR(DifferentiateWeight(c));
+      if (GradEnabled()) {  // with its history
+        OFL_ASSIGN_OR_RETURN(NllRows rows, NllLossRows(c.input(0).Detach(), c.input(1), c.input(2),
+                                                       c.attr<int64_t>(0)));
+        row_weight = rows.weight;
+      }
     }
     if (!c.needs(0) || !c.grad(0).defined()) return OkStatus();
-    return c.Set(0, Call(backward, {c.grad(0), c.input(1), c.output(1).Detach()},
+    return c.Set(0, Call(backward, {c.grad(0), c.input(1), row_weight},
                          {c.spec(0).shape.dims(), c.attr<int64_t>(0)}));
   };
 }

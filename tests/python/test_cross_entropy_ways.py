@@ -15,6 +15,8 @@ from test_cross_entropy import (
     logits,
 )
 
+F = flow.nn.functional
+
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_columns_of_a_padded_vocabulary(dtype, device):
@@ -105,3 +107,64 @@ def test_the_composition_computes_16_bits_in_float32(dtype, kind, device):
     classes = flow.zeros(20000, dtype=flow.int64, device=device)
     y, exact = flow.nll_loss(logp, classes), flow.nll_loss(logp.double(), classes)
     np.testing.assert_allclose(host(y), host(exact), rtol=2.0**-7)
+
+
+# Gradients of class weights, and where no row counts.
+
+PLACES = [(4,), (4, 3), (4, 3, 2), ()]  # of the targets, without the classes
+
+
+def problem(places, kind, seed=3):
+    """Logits of 5 classes, targets of a kind and weights, in float64."""
+    rng = np.random.default_rng(seed)
+    shape = (*places[:1], 5, *places[1:])
+    x = flow.tensor(rng.standard_normal(shape))
+    if kind == "probabilities":
+        target = flow.softmax(flow.tensor(rng.standard_normal(shape)), min(1, len(places)))
+    else:
+        target = flow.tensor(rng.integers(0, 5, places))
+    if kind == "some ignored" and places:
+        target[0] = 3
+    return x, target, flow.tensor(rng.uniform(0.5, 2, 5))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("kind", ["classes", "some ignored", "probabilities"])
+@pytest.mark.parametrize("places", PLACES)
+def test_class_weights_have_a_gradient(places, kind, reduction, smoothing):
+    x, target, weight = problem(places, kind)
+    ignore_index = 3 if kind == "some ignored" and places else -100
+
+    def loss(x, weight):
+        return F.cross_entropy(x, target, weight, reduction=reduction, label_smoothing=smoothing,
+                               ignore_index=ignore_index)  # fmt: skip
+
+    inputs = x.requires_grad_(), weight.requires_grad_()
+    assert flow.autograd.gradcheck(loss, inputs) and flow.autograd.gradgradcheck(loss, inputs)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("places", PLACES)
+def test_the_weights_of_nll_loss_have_a_gradient(places, reduction):
+    x, target, weight = problem(places, "classes")
+    inputs = x.requires_grad_(), weight.requires_grad_()
+
+    def loss(x, weight):
+        return F.nll_loss(x, target, weight, reduction=reduction)
+
+    assert flow.autograd.gradcheck(loss, inputs) and flow.autograd.gradgradcheck(loss, inputs)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("places", PLACES)
+def test_derivatives_where_all_rows_are_ignored(places, reduction, weighted, smoothing):
+    x, target, weight = problem(places, "classes")
+    x.requires_grad_()
+    loss = F.cross_entropy(x, target.fill_(-100), weight if weighted else None,
+                           reduction=reduction, label_smoothing=smoothing)  # fmt: skip
+    first = flow.autograd.grad(loss.sum(), x, create_graph=True)[0]
+    second = flow.autograd.grad((first * first).sum() + first.sum(), x)[0]
+    assert (first == 0).all() and (second == 0).all()
