@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/in_place.h"
 
+#include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "functional/operands.h"
+#include "functional/unary_table.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"
@@ -14,36 +16,41 @@
 namespace oneflow_lite::functional {
 namespace {
 
-// The op of a function's name, if it is all that the function calls of floats, and of some of the
-// others.
-const OpExpr* OnlyOp(const std::string& name) {
-  if (!internal::KeepsLayout(name)) return nullptr;
+// What a function without further arguments comes to: the op of its name alone, of floats and of
+// the dtypes that the op's row takes as they are.
+struct OnlyOp {
+  const OpExpr* op = nullptr;
+  UnaryRow::Rule rule = UnaryRow::kFloat;
+
+  bool Takes(DType dtype) const {
+    if (!op) return false;
+    const bool any = rule == UnaryRow::kTruth || rule == UnaryRow::kBits;
+    return any || IsFloating(dtype) || (rule == UnaryRow::kNumber && dtype != DType::kBool);
+  }
+};
+OnlyOp FindOnlyOp(const std::string& name) {
+  if (!internal::KeepsLayout(name)) return {};
   const StatusOr<const OpExpr*> op = FindOp(name);
-  if (!op.ok() || (*op)->def().inputs.size() != 1 || !(*op)->def().attrs.empty()) return nullptr;
-  return *op;
-}
-bool IsOnlyOp(const OpExpr& op, DType dtype) {
-  const std::string& name = op.def().name;
-  return IsFloating(dtype) || name == "neg" || name == "abs" || name == "bitwise_not" ||
-         name == "logical_not";
+  if (!op.ok() || (*op)->def().inputs.size() != 1 || !(*op)->def().attrs.empty()) return {};
+  const size_t row = UnaryRowOf(name);
+  return {*op, row < kNumUnaryRows ? kUnaryRows[row].rule : UnaryRow::kFloat};
 }
 
-// `op`: what alone the function may come to, or null.
-StatusOr<Tensor> Overwrite(const char* name, const FunctionSchema& function, const OpExpr* op,
+StatusOr<Tensor> Overwrite(const char* name, const FunctionSchema& function, const OnlyOp& only,
                            const Tensor& self, ValueList arguments) {
   if (!self.defined()) return NotDefined(name, "self");
   // Backward may need what is overwritten.
   const bool recorded = GradEnabled() && autograd::RequiresGrad(self);
-  if (op && !recorded && !GlobalOf(self) && IsOnlyOp(*op, self.dtype())) {
-    StatusOr<Tensor> y = CallOver(*op, self);
-    if (!y.ok()) return Renamed(name, y.status());
+  if (!recorded && !GlobalOf(self) && only.Takes(self.dtype())) {
+    StatusOr<Tensor> y = CallOver(*only.op, self);
+    if (!y.ok()) return WithArgument(Renamed(name, y.status()), "input", "self");
     return y->IsSame(self) ? self : CopyInto(self, *y);
   }
   OFL_ASSIGN_OR_RETURN(const Tensor given, recorded ? Clone(self) : StatusOr<Tensor>(self));
   arguments[0] = given;
   Value result;
   const Status s = function(absl::MakeSpan(arguments), &result);
-  if (!s.ok()) return Renamed(name, s);
+  if (!s.ok()) return WithArgument(Renamed(name, s), "input", "self");
   const Tensor& y = std::get<Tensor>(result);
   if (KindOfDType(y.dtype()) > KindOfDType(self.dtype())) {
     return Error(ErrorKind::kDType, name, "(): the result has dtype ", Name(y.dtype()),
@@ -68,20 +75,20 @@ Value Boxed(const T& v) {
 
 // "exp_" of "exp": the method's name is the function's and an underscore.
 template <OpName kName, class... More>
-StatusOr<Tensor> IntoBy(const OpExpr* op, const Tensor& self, const More&... more) {
+StatusOr<Tensor> IntoBy(const OnlyOp& only, const Tensor& self, const More&... more) {
   static const StatusOr<const FunctionSchema*> function = FindFunction(kName.text);
   static const std::string name = std::string(kName.text) + "_";
   OFL_RETURN_IF_ERROR(function.status());
-  return Overwrite(name.c_str(), **function, op, self, {Value(), Boxed(more)...});
+  return Overwrite(name.c_str(), **function, only, self, {Value(), Boxed(more)...});
 }
 template <OpName kName, class... More>
 StatusOr<Tensor> Into(const Tensor& self, const More&... more) {
-  return IntoBy<kName>(nullptr, self, more...);
+  return IntoBy<kName>(OnlyOp(), self, more...);
 }
 template <OpName kName, class... More>
 StatusOr<Tensor> IntoByOp(const Tensor& self, const More&... more) {
-  static const OpExpr* const op = OnlyOp(kName.text);
-  return IntoBy<kName>(op, self, more...);
+  static const OnlyOp only = FindOnlyOp(kName.text);
+  return IntoBy<kName>(only, self, more...);
 }
 
 }  // namespace

@@ -61,6 +61,17 @@ def test_it_is_one_op():
         assert [op for op, _ in ext.record_ops(getattr(x.T, name))] == [name[:-1]]
 
 
+def test_of_integers_it_is_one_op_where_its_row_takes_them():
+    for dtype in ALL:
+        x = flow.ones(3, dtype=getattr(flow, dtype))
+        for name in ("neg", "abs", "sign", "square", "bitwise_not"):
+            if dtype == "bool" and name != "bitwise_not" or "float" in dtype:
+                continue
+            assert [op for op, _ in ext.record_ops(getattr(x, name + "_"))] == [name], dtype
+    x = flow.ones(3, dtype=flow.int64)  # a copy: no integer is rounded
+    assert "floor" not in [op for op, _ in ext.record_ops(x.floor_)]
+
+
 def test_views_write_into_their_base(device):
     x = flow.arange(12.0, device=device).view(3, 4)
     x[1].neg_()
