@@ -30,14 +30,15 @@ void AddPrivateFolder(pybind11::module_& m);     // private_folder.cpp
 void AddGlobal(pybind11::module_& m);            // global.cpp
 void AddDistributed(pybind11::module_& m);       // distributed.cpp
 // OTHER_NAMES and MEANINGLESS, for functions composed in Python. False: an exception is set.
-bool AddArgumentNames(PyObject* module);  // registry.cpp
-extern PyMethodDef registry_functions[];  // registry.cpp
-extern PyMethodDef creation_functions[];  // creation.cpp
-extern PyMethodDef index_functions[];     // tensor_index.cpp
-extern PyMethodDef numpy_functions[];     // numpy.cpp
-extern PyMethodDef items_functions[];     // items.cpp
-extern PyMethodDef composed_functions[];  // composed.cpp
-extern PyMethodDef dlpack_functions[];    // dlpack.cpp
-extern PyMethodDef pickle_functions[];    // tensor_pickle.cpp
+bool AddArgumentNames(PyObject* module);   // registry.cpp
+extern PyMethodDef registry_functions[];   // registry.cpp
+extern PyMethodDef creation_functions[];   // creation.cpp
+extern PyMethodDef index_functions[];      // tensor_index.cpp
+extern PyMethodDef numpy_functions[];      // numpy.cpp
+extern PyMethodDef items_functions[];      // items.cpp
+extern PyMethodDef composed_functions[];   // composed.cpp
+extern PyMethodDef dlpack_functions[];     // dlpack.cpp
+extern PyMethodDef pickle_functions[];     // tensor_pickle.cpp
+extern PyMethodDef last_name_functions[];  // last_names.cpp
 
 }  // namespace oneflow_lite::python

@@ -49,7 +49,7 @@ PYBIND11_MODULE(_oneflow_lite, m) {
   check(AddFunctions(m.ptr()));
   for (PyMethodDef* functions :
        {creation_functions, numpy_functions, dlpack_functions, index_functions, pickle_functions,
-        registry_functions, items_functions, composed_functions}) {
+        registry_functions, items_functions, composed_functions, last_name_functions}) {
     check(PyModule_AddFunctions(m.ptr(), functions) == 0);
   }
   check(AddArgumentNames(m.ptr()));

@@ -2,9 +2,9 @@
 """Well-known names of PyTorch that are not here, and what to use instead.
 
 An AttributeError for one of them says so, of a Python module (``public_face``), of a tensor
-(``complete``) and of an ``nn.Module`` (``hint``). So does the ImportError of ``from module import
-name`` and of ``import module``; docs/what_there_is.md shows all of them. A test looks up the names
-with a dot that ``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
+(``absent_methods``) and of an ``nn.Module`` (``hint``). So does the ImportError of ``from module
+import name`` and of ``import module``; docs/what_there_is.md shows all of them. A test looks up the
+names with a dot that ``instead`` speaks of: a module's of this package, ``Tensor.`` or ``flow.``.
 """
 
 from __future__ import annotations
@@ -339,11 +339,7 @@ sys.meta_path.append(_AbsentModules())
 
 
 class _AbsentAttribute:
-    """Stands for an absent method in its class, and raises as if it were not there.
-
-    A ``__getattr__`` of the class would cost each attribute of each tensor time. ``dir`` of a
-    tensor leaves these names out, that of the class cannot.
-    """
+    """Stands for an absent method, and raises as if it were not there."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -354,15 +350,10 @@ class _AbsentAttribute:
         raise AttributeError(text, name=self._name, obj=owner if instance is None else instance)
 
 
-def complete(tensor: type) -> None:
-    """Let attributes that tensors lack say what to use instead."""
-    absent = {name for module, name in _REASONS if module == "Tensor"}
-    for name in absent:
-        setattr(tensor, name, _AbsentAttribute(name))
+def absent_methods() -> type:
+    """A class of what tensors lack, for the last place in which attributes of Tensor are looked up.
 
-    def __dir__(self: Any) -> list[str]:
-        here = type(self)
-        names = set(object.__dir__(self)) - absent
-        return sorted(names | {n for n in absent if hasattr(here, n) or n in vars(self)})
-
-    tensor.__dir__ = __dir__  # type: ignore[method-assign, assignment]
+    There ``dir`` does not see them, and what a tensor has costs no time.
+    """
+    names = (name for module, name in _REASONS if module == "Tensor")
+    return type("Absent", (), {"__slots__": (), **{n: _AbsentAttribute(n) for n in names}})

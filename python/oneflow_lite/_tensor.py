@@ -15,7 +15,7 @@ from oneflow_lite import (
     _scattering,
 )
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._absent import complete
+from oneflow_lite._absent import absent_methods
 from oneflow_lite._layouts import contiguous_format, strided
 from oneflow_lite._named_errors import named, renamed
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
@@ -171,5 +171,5 @@ def _complete() -> None:
 
 
 _complete()
-complete(Tensor)
+_ext._look_last(absent_methods())
 Tensor.layout, Tensor.is_sparse = strided, False  # type: ignore[attr-defined]

@@ -107,6 +107,36 @@ def test_an_absent_attribute_of_a_tensor_may_be_set():
     assert copy.copy(x).sum() == pickle.loads(pickle.dumps(x)).sum()
 
 
+def is_there(of, name):
+    try:
+        return hasattr(of, name)
+    except RuntimeError:  # H of a vector, the placement of a local tensor
+        return True
+
+
+@pytest.mark.parametrize("of", [flow.Tensor, flow.ones(2), flow.nn.Parameter, flow.nn.Linear(1, 1)],
+                         ids=["class", "tensor", "subclass", "module"])  # fmt: skip
+def test_what_dir_shows_is_there(of):
+    assert [name for name in dir(of) if not is_there(of, name)] == []
+    assert "geqrf" not in dir(of)
+
+
+def test_what_tensors_lack_is_looked_up_last():
+    """In a subclass with another base, too; and the class of Tensor is no other than before."""
+
+    class Base:
+        def geqrf(self):
+            return "base"
+
+    class Both(flow.Tensor, Base):
+        pass
+
+    assert Both([1.0]).geqrf() == "base" and type(flow.Tensor) is type
+    assert flow.Tensor.__bases__ == (object,) and Both.__bases__ == (flow.Tensor, Base)
+    with pytest.raises(AttributeError, match="on purpose"):
+        Both([1.0]).names  # noqa: B018
+
+
 MODULES = ["", "nn", "nn.functional", "nn.init", "nn.utils", "optim", "optim.lr_scheduler",
            "optim.swa_utils", "autograd", "autograd.functional", "autograd.graph", "cuda",
            "cuda.amp", "amp", "utils", "utils.data", "utils.checkpoint", "profiler", "fuse",
