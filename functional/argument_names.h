@@ -15,13 +15,20 @@
 
 namespace oneflow_lite::functional {
 
-// The error with the name `to` where it speaks of the argument `from`: "f(): from has ..."; else as
-// it is.
+// The error with the name `to` where it speaks of the argument `from`: "f(): from has ..." or "f():
+// a has dtype x and from y"; else as it is.
 inline Status WithArgument(const Status& s, absl::string_view from, absl::string_view to) {
   const absl::string_view message = s.message();
   const std::string before = absl::StrCat("(): ", from, " ");
   const size_t at = message.find("(): ");
-  if (at == absl::string_view::npos || !absl::StartsWith(message.substr(at), before)) return s;
+  if (at == absl::string_view::npos) return s;
+  if (!absl::StartsWith(message.substr(at), before)) {
+    const std::string second = absl::StrCat(" and ", from, " ");
+    const size_t there = message.find(second, at);
+    if (there == absl::string_view::npos) return s;
+    return MakeError(KindOf(s), absl::StrCat(message.substr(0, there), " and ", to, " ",
+                                             message.substr(there + second.size())));
+  }
   return MakeError(KindOf(s), absl::StrCat(message.substr(0, at), "(): ", to, " ",
                                            message.substr(at + before.size())));
 }

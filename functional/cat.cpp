@@ -89,7 +89,7 @@ StatusOr<TensorList> Split(const Tensor& x, int64_t each, int64_t dim) {
   OFL_ASSIGN_OR_RETURN(const int64_t axis, DimToSplit("split", x, dim));
   const int64_t size = x.shape()[static_cast<int>(axis)];
   if (each < 0 || (each == 0 && size > 0)) {
-    return BadValue("split", "split_size", absl::StrCat(each), "positive");
+    return BadValue("split", "split_size_or_sections", absl::StrCat(each), "positive");
   }
   OFL_RETURN_IF_ERROR(CheckParts("split", each > 0 ? size / each : 0));
   return CutInParts(x, axis, SizesOf(size, each));

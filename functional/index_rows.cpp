@@ -333,7 +333,8 @@ StatusOr<Tensor> Embedding(const Tensor& index, const Tensor& weight,
   if (weight.ndim() != 2) return ShapeMismatch("embedding", "weight", weight.shape(), "2 dims");
   const int64_t n = weight.shape()[0];
   if (padding_idx && (*padding_idx < -n || *padding_idx >= n)) {
-    return IndexOutOfRange("embedding", *padding_idx, 0, n);
+    return Error(ErrorKind::kIndex, "embedding(): padding_idx ", *padding_idx, " is out of range [",
+                 -n, ", ", n - 1, "] for ", n, " rows");
   }
   if (!IsIntegral(index.dtype())) {
     return DTypeMismatch("embedding", "input", index.dtype(), "an integer dtype");

@@ -3,6 +3,7 @@
 // The functions of linear algebra by their names: linalg_... are those of flow.linalg, the others
 // are functions of flow and, most of them, methods.
 #include "absl/strings/ascii.h"
+#include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "functional/linalg.h"
 #include "functional/matrix.h"
@@ -96,12 +97,15 @@ StatusOr<TensorList> TriangularSolve(const Tensor& b, const Tensor& a, bool uppe
                                      bool unitriangular) {
   OFL_ASSIGN_OR_RETURN(const Tensor at, transpose ? Transpose(a, -2, -1) : StatusOr<Tensor>(a));
   StatusOr<Tensor> x = SolveTriangular(at, b, upper != transpose, true, unitriangular);
-  if (!x.ok()) return Renamed("triangular_solve", x.status());
+  if (!x.ok()) return WithArgument(Renamed("triangular_solve", x.status()), "B", "b");
   OFL_ASSIGN_OR_RETURN(const Tensor copy, Clone(a));
   return TensorList{*std::move(x), copy};
 }
 StatusOr<Tensor> LuSolveFunction(const Tensor& b, const Tensor& lu, const Tensor& pivots) {
-  return LuSolve(lu, pivots, b);
+  StatusOr<Tensor> x = LuSolve(lu, pivots, b);
+  if (x.ok()) return x;
+  const Status named = WithArgument(Renamed("lu_solve", x.status()), "LU", "LU_data");
+  return WithArgument(WithArgument(named, "pivots", "LU_pivots"), "B", "b");
 }
 StatusOr<TensorList> LuUnpackFunction(const Tensor& lu, const Tensor& pivots, bool data,
                                       bool with_pivots) {
@@ -112,7 +116,7 @@ StatusOr<TensorList> LuUnpackFunction(const Tensor& lu, const Tensor& pivots, bo
 }
 StatusOr<Tensor> NuclearNorm(const Tensor& a, std::optional<Dims> dim, bool keepdim) {
   StatusOr<Tensor> y = MatrixNorm(a, "nuc", dim.value_or(Dims{-2, -1}), keepdim);
-  return y.ok() ? y : Renamed("nuclear_norm", y.status());
+  return y.ok() ? y : WithArgument(Renamed("nuclear_norm", y.status()), "A", "input");
 }
 StatusOr<Tensor> VectorNormFunction(const Tensor& x, double ord, std::optional<Dims> dim,
                                     bool keepdim, std::optional<DType> dtype) {

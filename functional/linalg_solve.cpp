@@ -175,7 +175,7 @@ StatusOr<TensorList> SlogDet(const Tensor& a) {
   return y;
 }
 StatusOr<Tensor> LogDet(const Tensor& a) {
-  OFL_RETURN_IF_ERROR(CheckMatrix("logdet", "A", a, /*square=*/true));
+  OFL_RETURN_IF_ERROR(CheckMatrix("logdet", "input", a, /*square=*/true));
   OFL_ASSIGN_OR_RETURN(const TensorList y, SlogDet(a));
   // log of the sign: 0, or NaN; of 0 the logarithm is -inf already.
   OFL_ASSIGN_OR_RETURN(const Tensor root, Sqrt(y[0].Detach()));

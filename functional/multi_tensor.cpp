@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/multi_tensor.h"
 
+#include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
@@ -93,8 +94,13 @@ Status UpdateScale(const Tensor& scale, const Tensor& found_inf, const Tensor& g
   static const OpExpr& op = Expr("update_scale_", {"growth", "backoff", "interval"});
   const Tensor given[] = {scale, found_inf, growth_count};
   const Tensors all = given;
-  return Run(op, {all.subspan(0, 1), all.subspan(1, 1), all.subspan(2, 1)},
-             {growth, backoff, static_cast<double>(interval)});
+  Status s = Run(op, {all.subspan(0, 1), all.subspan(1, 1), all.subspan(2, 1)},
+                 {growth, backoff, static_cast<double>(interval)});
+  for (const char* name : {"scale", "found_inf", "growth_count"}) {  // the op has lists of them
+    if (!s.ok()) s = WithArgument(s, absl::StrCat(name, "s[0]"), name);
+    if (!s.ok()) s = WithArgument(s, absl::StrCat(name, "s"), name);
+  }
+  return s;
 }
 
 StatusOr<Tensor> MultiNorm(Tensors tensors, double p) {

@@ -74,7 +74,9 @@ StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor
   const bool widened = IsWidenedAndFits(a, b, dims);
   const StatusOr<Tensor> product = widened ? WideMatmul(a, b) : dims == 2 ? Mm(a, b) : Bmm(a, b);
   if (!product.ok()) {
-    return WithArgument(Renamed(name, product.status()), "other", dims == 2 ? "mat2" : "batch2");
+    const Status named =
+        WithArgument(Renamed(name, product.status()), "other", dims == 2 ? "mat2" : "batch2");
+    return WithArgument(named, "input", dims == 2 ? "mat1" : "batch1");
   }
   if (!input.defined()) return NotDefined(name, "input");
   OFL_ASSIGN_OR_RETURN(const Tensor x, AutocastLowered(input));

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "functional/argument_names.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/creation.h"
@@ -41,7 +42,8 @@ StatusOr<Tensor> MaskedFill(const Tensor& x, const Tensor& mask, const Operand& 
     OFL_ASSIGN_OR_RETURN(given, To(*t, x.device(), x.dtype()));
   }
   OFL_ASSIGN_OR_RETURN(Tensor fill, ToTensor("masked_fill", given, x.dtype()));
-  return Where(mask, fill, x);
+  StatusOr<Tensor> y = Where(mask, fill, x);
+  return y.ok() ? y : WithArgument(Renamed("masked_fill", y.status()), "other", "input");
 }
 
 OFL_REGISTER_FUNCTION("where(Tensor condition, Operand input, Operand other) -> Tensor", Where,

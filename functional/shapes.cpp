@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "functional/argument_names.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/function.h"
@@ -102,7 +103,8 @@ StatusOr<Tensor> Unflatten(const Tensor& x, int64_t dim, absl::Span<const int64_
   Dims shape(x.shape().begin(), x.shape().end());
   if (x.ndim() > 0) shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, parts.begin(), parts.end());
-  return Reshape(x, shape);
+  StatusOr<Tensor> y = Reshape(x, shape);
+  return y.ok() ? y : WithArgument(Renamed("unflatten", y.status()), "shape", "sizes");
 }
 
 StatusOr<Tensor> Ravel(const Tensor& x) { return Reshape(x, {-1}); }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "functional/shapes.h"
 #include "oneflow_lite/core/error.h"
@@ -48,8 +49,9 @@ StatusOr<Tensor> CallView(const Tensor& x, const Dims& shape) {
 }  // namespace
 
 StatusOr<Tensor> View(const Tensor& x, absl::Span<const int64_t> shape) {
-  OFL_ASSIGN_OR_RETURN(Dims dims, ResolveShape("view", x, shape));
-  return CallView(x, dims);
+  const StatusOr<Dims> dims = ResolveShape("view", x, shape);
+  if (!dims.ok()) return WithArgument(dims.status(), "shape", "size");
+  return CallView(x, *dims);
 }
 
 StatusOr<Tensor> Reshape(const Tensor& x, absl::Span<const int64_t> shape) {
@@ -111,7 +113,10 @@ StatusOr<Tensor> Narrow(const Tensor& x, int64_t dim, int64_t start, int64_t len
   OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim("narrow", dim, x));
   if (x.ndim() == 0) return Error(ErrorKind::kIndex, "narrow(): a 0-dim tensor has no dims");
   const int64_t size = x.shape()[static_cast<int>(axis)];
-  if (start < -size || start > size) return IndexOutOfRange("narrow", start, dim, size);
+  if (start < -size || start > size) {
+    return Error(ErrorKind::kIndex, "narrow(): start ", start, " is out of range [", -size, ", ",
+                 size, "] for dim ", dim, " of size ", size);
+  }
   const int64_t first = start < 0 ? start + size : start;
   if (length < 0 || length > size - first) {
     return Error(ErrorKind::kIndex, "narrow(): start ", start, " and length ", length,

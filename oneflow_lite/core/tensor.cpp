@@ -100,7 +100,7 @@ StatusOr<Tensor> Tensor::Empty(const Shape& shape, DType dtype, Device device) {
   }
   for (int64_t d : shape) {
     if (d < 0) {
-      return Error(ErrorKind::kValue, "empty(): shape is ", shape.ToString(),
+      return Error(ErrorKind::kValue, "empty(): size is ", shape.ToString(),
                    ", but its dims must not be negative");
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -304,6 +305,45 @@ bool AppendOlderOrder(const char* function, const char* names, const char* file,
   return true;
 }
 }  // namespace internal
+
+namespace {
+
+std::optional<size_t> ArgumentOf(const FunctionSchema& f, absl::string_view name) {
+  for (size_t i = 0; i < f.args.size(); ++i) {
+    if (f.args[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+// The argument of `function` that another function of its functor calls `name`, or nothing.
+std::string NameHere(const FunctionSchema& function, absl::string_view name) {
+  for (const FunctionSchema* other : ListFunctions()) {
+    if (other->functor != function.functor) continue;
+    const std::optional<size_t> i = ArgumentOf(*other, name);
+    // Where both have an argument of this name, they have them in different orders.
+    if (i && *i < function.args.size() && !ArgumentOf(*other, function.args[*i].name)) {
+      return function.args[*i].name;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Status InWordsOf(const FunctionSchema& function, const Status& s) {
+  const Status named = Renamed(function.name, s);
+  constexpr absl::string_view kMark = "(): ";
+  const absl::string_view message = named.message();
+  const size_t at = message.find(kMark);
+  if (KindOf(named) == ErrorKind::kPython || at == absl::string_view::npos) return named;
+  const size_t begin = at + kMark.size(), end = std::min(message.find(' ', begin), message.size());
+  const absl::string_view subject = message.substr(begin, end - begin);
+  if (function.functor.empty() || ArgumentOf(function, subject)) return named;
+  const std::string here = NameHere(function, subject);
+  if (here.empty()) return named;
+  return MakeError(KindOf(named),
+                   absl::StrCat(message.substr(0, begin), here, message.substr(end)));
+}
 
 std::string ArgumentName(const OpDef& op, size_t i) {
   size_t tensors = 0;

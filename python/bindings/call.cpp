@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/argument_name.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/functions.h"
@@ -359,7 +360,7 @@ PyObject* CallAsRead(const BoundFunction& called, PyObject* self, PyObject* cons
       GilRelease unlocked(IsLargeWork(values) || (b.waits && AnyOnGpu(values)));
       s = f(absl::MakeSpan(values), &result);
     }
-    if (!s.ok()) return Raise(Renamed(f.name, s));
+    if (!s.ok()) return Raise(InWordsOf(f, s));
     if (out) return StoreResults(f.name.c_str(), result, out, b.results);
     if (b.as_given && nargs == 1 && IsTensor(args[0])) {
       return Wrap(std::move(std::get<TensorList>(result)[0]));

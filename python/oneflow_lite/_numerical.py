@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from oneflow_lite import _oneflow_lite as _ext
-from oneflow_lite._oneflow_lite import _C, Tensor
+from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor
 from oneflow_lite._shapes import wrapped_dims
 
 _bin_counts = _ext.op_function("bin_counts")
@@ -134,6 +134,9 @@ def histogram(
         Over the sum and the bin's width: the integral is 1.
     """
     x = input.detach()
+    if weight is not None and weight.shape != x.shape:
+        raise ShapeError(f"histogram(): weight has shape {list(weight.shape)}, expected "
+                         f"{list(x.shape)}")  # fmt: skip
     if isinstance(bins, Tensor):
         dtype, edges = x.dtype, bins.clone()
     else:

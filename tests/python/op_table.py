@@ -357,7 +357,7 @@ OPS = [
                 S(T((2, 3, 4)), (6, -1))],
        lambda x, s: x.reshape(s), ALL, layouts=False, errors=[
         Bad(lambda d: ones(d, 2, 3).view(4, -1), ShapeError,
-            "view(): shape [4, -1] does not go with a tensor of shape [2, 3] (float32, {device})"),
+            "view(): size [4, -1] does not go with a tensor of shape [2, 3] (float32, {device})"),
         Bad(lambda d: ones(d, 2, 3).t().view(6), ShapeError,
             "view(): a tensor of shape [3, 2] (float32, {device}) with strides [1, 3] cannot be "
             "seen as [6] without a copy; use reshape()")]),

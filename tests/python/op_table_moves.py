@@ -196,15 +196,15 @@ MOVES = [
             "stack(): a tensor has shape [3], expected [2]")]),
     Op("split", CUT, np_split, ALL, errors=[
         Bad(lambda d: flow.split(ones(d, 5), 0), ValueError,
-            "split(): split_size is 0, but it must be positive"),
+            "split(): split_size_or_sections is 0, but it must be positive"),
         Bad(lambda d: flow.split(ones(d), 1), ShapeError,
             "split(): input has shape [], expected at least 1 dim")]),
     Op("split_with_sizes", [S(T((6, 3)), (1, 0, 5)), S(T((2, 5)), (2, 3), -1), S(T((3,)), [3])],
        np_split, ALL, errors=[
         Bad(lambda d: flow.split(ones(d, 5), (2, 2)), ValueError,
-            "split(): split_sizes is [2, 2], but it must be sizes that add up to 5"),
+            "split(): split_size_or_sections is [2, 2], but it must be sizes that add up to 5"),
         Bad(lambda d: flow.split(ones(d, 5), [4]), ValueError,
-            "split(): split_sizes is [4], but it must be sizes that add up to 5")]),
+            "split(): split_size_or_sections is [4], but it must be sizes that add up to 5")]),
     Op("chunk", CHUNKED, np_chunk, ALL, errors=[
         Bad(lambda d: flow.chunk(ones(d, 5), 0), ValueError,
             "chunk(): chunks is 0, but it must be positive")]),

@@ -286,7 +286,7 @@ SHAPES = [
     Op("unflatten", [S(T((6,)), 0, (2, 3)), S(T((2, 6)), -1, (-1, 2)), S(T((0, 4)), 1, (2, 2))],
        np_unflatten, ALL, errors=[
         Bad(lambda d: flow.unflatten(ones(d, 6), 0, (4, 2)), ShapeError,
-            "unflatten(): shape [4, 2] does not go with a tensor of shape [6] "
+            "unflatten(): sizes [4, 2] does not go with a tensor of shape [6] "
             "(float32, {device})")]),
     Op("unfold", [S(T((7,)), 0, 3, 2), S(T((2, 5)), -1, 2, 1), S(T((4, 3)), 0, 4, 1),
                   S(T((0, 4)), 1, 2, 2)], np_unfold, ALL, errors=[

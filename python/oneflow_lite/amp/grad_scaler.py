@@ -225,7 +225,7 @@ class GradScaler:
             if isinstance(new_scale, Tensor):
                 scale.copy_(new_scale.reshape([]))
             else:
-                scale.fill_(_number("GradScaler.update()", "scale", new_scale))
+                scale.fill_(_number("GradScaler.update()", "new_scale", new_scale))
         else:
             flags = [flag.to(scale.device) for of in self._optimizers.values()
                      for flag in of.found_infs.values()]  # fmt: skip

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._C import (
@@ -169,11 +170,17 @@ def _known_classes(classes: Tensor, num_classes: int) -> int:
     return known
 
 
+def _check_eps(name: str, eps: Any) -> None:
+    if not isinstance(eps, Real | Tensor):
+        raise TypeError(f"{name}(): argument 'eps' must be a number, not {type(eps).__name__}")
+
+
 @rounded_once
 def normalize(
     input: Tensor, p: float = 2.0, dim: int | Sequence[int] = 1, eps: float = 1e-12
 ) -> Tensor:
     """``input`` over its p-norm along a dim or several, which counts as ``eps`` at least."""
+    _check_eps("normalize", eps)
     if isinstance(dim, int):
         dim = wrapped_dim("normalize", input, dim)
     return input / _C.clamp(norm(input, p, dim, True, in_float32(input)), eps)
@@ -182,6 +189,7 @@ def normalize(
 @rounded_once
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between vectors along a dim; each norm counts as ``eps`` at least."""
+    _check_eps("cosine_similarity", eps)
     x1, x2 = _C.broadcast_tensors(x1, x2)
     dim = wrapped_dim("cosine_similarity", x1, dim)
     lengths = (_C.clamp(norm(x, 2, dim, True, in_float32(x)), eps) for x in (x1, x2))
