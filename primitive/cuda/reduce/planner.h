@@ -126,6 +126,12 @@ inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
   }
 }
 
+// Chunks of columns that leave a thread no more places than it may have.
+inline int64_t LeastChunks(const ReducePlan& p, const ReduceTarget& target) {
+  const int64_t ways = ReducePolicy::kThreads / p.lanes;
+  return CeilDiv(CeilDiv(p.units, ways), target.most_places - ReducePolicy::kPlaces);
+}
+
 inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   using P = ReducePolicy;
   int widest = width * target.bytes < 16 ? 2 * P::kTileLanes : P::kTileLanes;
@@ -138,7 +144,7 @@ inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces,
                 target.wave(width == 1 ? P::kNarrowResident : target.columns_resident));
   const int64_t ways = P::kThreads / p->lanes;
-  const int64_t least = CeilDiv(CeilDiv(p->units, ways), target.most_places - P::kPlaces);
+  const int64_t least = LeastChunks(*p, target);
   if (p->chunks.value < least) {
     p->chunks = Divisor(least);
     p->group = least;

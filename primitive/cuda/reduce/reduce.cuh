@@ -8,8 +8,8 @@
 //   using Gathered = ...;             // what a thread gathers of rows, which concludes as a State
 //   static constexpr int kBatch;      // packs of rows that are added together
 //   static constexpr int kPlaces;     // of columns that are; 1, or as many as the policy has
-//   static constexpr int kResident, kColumnsResident;  // blocks of a multiprocessor, for which
-//                                                      // chunks make waves: of rows; columns
+//   // Blocks of a multiprocessor, for which chunks make waves: of rows, columns, whole columns.
+//   static constexpr int kResident, kColumnsResident, kWholeColumnsResident;
 //   static constexpr int64_t kMostPlaces;  // of a thread of columns
 //   static constexpr bool kOneBit;    // whether a state is one, State::bit, and merges set it
 //   State Identity() const;
@@ -105,7 +105,7 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
   }
   if constexpr (N > 1 && R::kPlaces > 1) {
     WholeColumns whole;
-    if (IsWhole<N>(p, &whole)) {
+    if (IsWhole<N>(p, target, R::kWholeColumnsResident, &whole)) {
       const dim3 blocks(static_cast<unsigned>(whole.tiles), static_cast<unsigned>(whole.chunks));
       const LaunchConfig config({}, blocks, kThreads, 0, stream);
       return cudaLaunchKernelEx(config.get(), &ReduceWholeColumnsKernel<N, In, R>, x, whole, r, out,

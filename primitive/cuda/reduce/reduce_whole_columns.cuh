@@ -19,9 +19,10 @@ struct WholeColumns {
   int64_t results, y, column_y;  // of all; from one outer's to the next; from a column's
 };
 
-// Whether a plan is of this kind; then *to is.
+// Whether a plan is of this kind; then *to is. `resident`: blocks of a multiprocessor, for which
+// its chunks make waves. Four of 16-bit columns read as fast as five, and leave fewer states.
 template <int N>
-bool IsWhole(const ReducePlan& p, WholeColumns* to) {
+bool IsWhole(const ReducePlan& p, const ReduceTarget& target, int resident, WholeColumns* to) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const int64_t columns = int64_t{p.lanes} * N, tiles = p.kept.count * p.tiles.value;
   if (!p.columns || N == 1 || p.width != N || p.length.value % columns != 0) return false;
@@ -30,13 +31,19 @@ bool IsWhole(const ReducePlan& p, WholeColumns* to) {
   if (p.rest.ndim > 2 || p.kept.ndim > 1 || p.levels() > 1) return false;
   // One thread merges all of a column.
   if (tiles >= kMost || p.chunks.value > 32 || ReducePolicy::kThreads / p.lanes > 16) return false;
+  int64_t chunks = p.chunks.value;
+  if (chunks > 1) {
+    const int64_t wanted = ChunksToFill(tiles, target.wave(resident));
+    chunks = Min(chunks, Max(wanted, LeastChunks(p, target)));
+  }
+  const int64_t step = p.step / p.chunks.value * chunks;
   const bool two = p.rest.ndim == 2;
   to->tiles = static_cast<int>(tiles), to->across = static_cast<int>(p.tiles.value);
-  to->lanes_log2 = p.lanes_log2, to->chunks = static_cast<int>(p.chunks.value);
+  to->lanes_log2 = p.lanes_log2, to->chunks = static_cast<int>(chunks);
   to->units = static_cast<int>(p.units);
   to->inner = two ? static_cast<int>(p.rest.dims[0].size.value) : to->units;
-  to->step = static_cast<int>(p.step % to->inner);
-  to->step_outer = static_cast<int>(p.step / to->inner);
+  to->step = static_cast<int>(step % to->inner);
+  to->step_outer = static_cast<int>(step / to->inner);
   to->x = p.kept.dims[0].x, to->inner_x = p.rest.dims[0].x, to->outer_x = p.rest.dims[1].x;
   to->results = p.results, to->y = p.kept.dims[0].y, to->column_y = p.column_y;
   return true;
@@ -67,7 +74,7 @@ __device__ __forceinline__ void GatherWhole(const R& r, const WholeColumns& p, c
 }
 
 template <int N, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, R::kColumnsResident)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, R::kWholeColumnsResident)
     ReduceWholeColumnsKernel(const In* __restrict__ x, const __grid_constant__ WholeColumns p, R r,
                              ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;

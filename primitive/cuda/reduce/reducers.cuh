@@ -32,6 +32,7 @@ struct PartsReducer {
   using Value = A;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
+  static constexpr int kWholeColumnsResident = 4;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
@@ -158,6 +159,7 @@ struct NanMeanReducer : PartsReducer<NanMeanReducer<A>, A> {
     int count;
   };
   using Gathered = State;
+  static constexpr int kWholeColumnsResident = 5;
   __device__ __forceinline__ State Identity() const { return {{}, 0}; }
   __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
     return {a.sum + b.sum, a.count + b.count};
