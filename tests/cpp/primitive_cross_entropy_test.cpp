@@ -9,12 +9,14 @@
 namespace oneflow_lite {
 namespace {
 
-// Around vectors, 4 lanes and a warp per row (16 and 256 packs of 2 to 8 elements), a block's turn
-// (1024 packs), the chunks of the elementwise kernels (4096 packs) and the parts of a split row.
-constexpr int64_t kWidths[] = {
-    1,    2,     3,     7,     31,    32,    33,    63,    64,     65,     127,    128,  129,
-    511,  512,   513,   1000,  1023,  1024,  1025,  2047,  2048,   2049,   4097,   8191, 8192,
-    8193, 16384, 32000, 32768, 32769, 50257, 65536, 65537, 128256, 131073, 1000003};
+// Around vectors, rows that 4, 16 or 32 lanes hold (16, 64 and 128 packs of 2 to 8 elements), or a
+// block (512 and 2048 packs), the chunks of the elementwise kernels (4096 packs) and the parts of a
+// split row.
+constexpr int64_t kWidths[] = {1,     2,     3,     7,     31,    32,     33,     63,     64,
+                               65,    127,   128,   129,   255,   256,    257,    511,    512,
+                               513,   1000,  1023,  1024,  1025,  2047,   2048,   2049,   4095,
+                               4096,  4097,  8191,  8192,  8193,  16384,  16385,  16392,  32000,
+                               32768, 32769, 50257, 65536, 65537, 128256, 131073, 1000003};
 constexpr int64_t kIgnored = -100;
 
 struct Expected {
@@ -210,7 +212,10 @@ TEST_P(CrossEntropyTest, ManyRows) {
     Check(dtype, 5003, 10, 0);
     Check(dtype, 700, 1003, 1);
     Check(dtype, 1100, 2500, 0);
+    Check(dtype, 600, 5001, 0);  // 8 packs a thread of bfloat16
   }
+  Check(DType::kFloat64, 700, 511, 0);  // 8 packs a lane
+  Check(DType::kFloat64, 600, 1101, 1);
 }
 
 // A vocabulary without its padding, which is NaN; rows of dx follow each other, so that most lie

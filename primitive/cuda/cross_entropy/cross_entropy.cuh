@@ -24,79 +24,99 @@
 
 namespace oneflow_lite::cuda {
 
-template <int kUnroll, class T, int N>
-OFL_DEVICE void LoadTurn(const T* x, const RowSpan<N>& span, int64_t p, int64_t last, int size,
-                         StowedPack<T, N> (&turn)[kUnroll]) {
+// A thread's packs p, p + size, ... of a row, as far as they are below `last`.
+template <int kPacks, class T, int N, class Index>
+OFL_DEVICE void LoadTurn(const T* x, const RowSpan<N, Index>& span, Index p, Index last, int size,
+                         StowedPack<T, N> (&turn)[kPacks]) {
+  const T* const from = x + span.PackColumn(p);
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
+  for (int u = 0; u < kPacks; ++u) {
     if (p + u * size < last) {
-      turn[u] = StowedPack<T, N>::Of(LoadAlignedPack<N>(x + span.PackColumn(p + u * size)));
+      turn[u] = StowedPack<T, N>::Of(LoadAlignedPack<N>(from + u * size * N));
     }
   }
 }
-template <int kUnroll, class T, int N, class C>
-OFL_DEVICE void FoldTurn(const StowedPack<T, N> (&turn)[kUnroll], int64_t p, int64_t last, int size,
-                         bool smooth, C anchor, CrossEntropyPartial<C>& part) {
+template <int kPacks, class T, int N, class Index, class C>
+OFL_DEVICE void FoldTurn(const StowedPack<T, N>* turn, Index p, Index last, int size, bool smooth,
+                         C anchor, CrossEntropyPartial<C>& part) {
   C max = part.sum.max;
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
+  for (int u = 0; u < kPacks; ++u) {
     if (p + u * size < last) max = Larger{}(max, MaxOf<C>(turn[u].Get()));
   }
-  const C shift = OnlineSum<C>::Finite(max);
-  part.sum.sum *= ExpNonPositive(part.sum.max - shift);
-  part.sum.max = max;
+  const RowExponential<C> exp(max);
+  C sum = 0;
 #pragma unroll
-  for (int u = 0; u < kUnroll; ++u) {
+  for (int u = 0; u < kPacks; ++u) {
     if (p + u * size >= last) continue;
-    const Pack<C, N> x = ConvertPack<C>(turn[u].Get());
-    C sum = 0;
+    const Pack<C, N> x = GetAs<C>(turn[u]);
+    C some = exp(x.v[0]);
 #pragma unroll
-    for (const C& v : x.v) sum += ExpNonPositive(v - shift);
-    part.sum.sum += sum;
-    if (!smooth) continue;
-#pragma unroll
-    for (const C& v : x.v) part.deviation += v - anchor;
+    for (int i = 1; i < N; ++i) some += exp(x.v[i]);
+    sum += some;
+    if (smooth) part.deviation += DeviationOf(x, anchor);
   }
+  part.sum.sum = part.sum.sum * ExpNonPositive(part.sum.max - exp.max) + sum * exp.Weight();
+  part.sum.max = max;
 }
 
-// The packs [first, last) of a row, and its extras where with_extras, folded by `size` threads. The
-// packs begin at x's own boundaries. The next turn's packs are asked for before this turn's are
-// looked at; the single columns first of all, so that nobody waits for them in the end. What is not
-// `wanted` is left out, but that is asked only when the first packs are on their way.
-template <class T, int N, class Wanted>
-OFL_DEVICE CrossEntropyPartial<ComputeType<T>> FoldRow(const T* x, const RowSpan<N>& span,
-                                                       int64_t first, int64_t last,
-                                                       bool with_extras, int rank, int size,
-                                                       bool smooth, ComputeType<T> anchor,
-                                                       const Wanted& wanted) {
+// The packs [begin, end) of a row, and its extras where with_extras, folded by a group's threads.
+// The packs begin at x's own boundaries. kHeld: packs that a thread has at most, all of which it
+// loads before it looks at one; 0 where they are many, and the next turn's are asked for before
+// this turn's are looked at. The single columns come first of all, so that nobody waits for them in
+// the end. What is not `wanted` is left out, but that is asked only when the first packs are on
+// their way.
+template <int kHeld, class T, int N, class Index, class Group, class Wanted>
+OFL_DEVICE auto FoldRow(const T* x, const RowSpan<N, Index>& span, int64_t begin, int64_t end,
+                        bool with_extras, const Group& group, bool smooth, ComputeType<T> anchor,
+                        const Wanted& wanted) {
   using C = ComputeType<T>;
-  constexpr int kUnroll = CrossEntropyPolicy::kUnroll;
-  const int extras = with_extras ? span.extras() : 0;
-  const C extra = rank < extras ? ConvertTo<C>(x[span.Column(rank)]) : MinusInfinity<C>();
+  constexpr int kPacks = kHeld > 0 ? kHeld : CrossEntropyPolicy::kUnroll;
+  constexpr int kExtras = ExtrasPerThread<N>(Group::kLanes);
+  const int rank = group.rank(), size = group.size(), extras = with_extras ? span.extras() : 0;
+  const Index first = static_cast<Index>(begin) + rank, last = static_cast<Index>(end);
+  Pack<C, kExtras> extra;
+#pragma unroll
+  for (int i = 0; i < kExtras; ++i) {
+    const int e = rank + i * size;
+    extra.v[i] = e < extras ? ConvertTo<C>(x[span.Column(e)]) : MinusInfinity<C>();
+  }
   CrossEntropyPartial<C> part;
-  StowedPack<T, N> turn[kUnroll], next[kUnroll];
-  LoadTurn(x, span, first + rank, last, size, turn);
+  StowedPack<T, N> turn[kPacks];
+  LoadTurn(x, span, first, last, size, turn);
   if (!wanted()) return part;
-  const int64_t step = int64_t{2 * kUnroll} * size;
-  for (int64_t p = first + rank; p < last; p += step) {
-    const int64_t after = p + step / 2;
+  if (rank < extras) part.sum.Add(extra);
+#pragma unroll
+  for (int i = 0; i < kExtras; ++i) {
+    if (smooth && rank + i * size < extras) part.deviation += extra.v[i] - anchor;
+  }
+  if constexpr (kHeld > 0) {
+    // Whole blocks of loads: the compiler mixes them with the search for the maximum.
+#pragma unroll
+    for (auto& pack : turn) pack.Pin();
+    // Exponentials of float64 take as long as loads: those of the first packs are done meanwhile.
+    constexpr int kTurn = sizeof(T) < 8 ? kHeld : Group::kLanes <= kWarp ? 2 : 4;
+#pragma unroll
+    for (int u = 0; u < kHeld; u += kTurn) {
+      FoldTurn<kTurn>(turn + u, first + u * size, last, size, smooth, anchor, part);
+    }
+    return part;
+  }
+  StowedPack<T, N> next[kPacks];
+  const Index step = 2 * kPacks * size;
+  for (Index p = first; p < last; p += step) {
+    const Index after = p + step / 2;
     LoadTurn(x, span, after, last, size, next);
-    FoldTurn(turn, p, last, size, smooth, anchor, part);
+    FoldTurn<kPacks>(turn, p, last, size, smooth, anchor, part);
     if (after >= last) break;
     LoadTurn(x, span, p + step, last, size, turn);
-    FoldTurn(next, after, last, size, smooth, anchor, part);
-  }
-  for (int e = rank; e < extras; e += size) {
-    const C v = e == rank ? extra : ConvertTo<C>(x[span.Column(e)]);
-    part.sum.Add(Pack<C, 1>{{v}});
-    if (smooth) part.deviation += v - anchor;
+    FoldTurn<kPacks>(next, after, last, size, smooth, anchor, part);
   }
   return part;
 }
 
 template <class C, class Group>
-OFL_DEVICE CrossEntropyPartial<C> ReducePartial(CrossEntropyPartial<C> part, bool smooth,
-                                                Group& group) {
+OFL_DEVICE auto ReducePartial(CrossEntropyPartial<C> part, bool smooth, Group& group) {
   part.sum = group.Reduce(part.sum, MergeOnline{}, OnlineSum<C>{});
   if (smooth) part.deviation = group.Reduce(part.deviation, Plus{}, C(0));
   return part;
@@ -110,7 +130,8 @@ OFL_DEVICE void WriteLoss(const CrossEntropyRows<T>& p, C* loss, C* stats, int64
   const bool counts = p.Counts(target);
   const C log_sum = counts ? LogOf(part.sum.sum) : C(0);
   loss[row] = counts ? LossOf(p, target_logit, part.sum.max, log_sum, anchor, part.deviation)
-                     : LossWithoutTarget(p, target);
+              : target == p.ignore_index ? C(0)
+                                         : static_cast<C>(NAN);
   stats[2 * row] = counts ? part.sum.max : C(0);
   stats[2 * row + 1] = log_sum;
 }
@@ -134,17 +155,18 @@ struct LossRow {
         target(active ? p.target[row] : p.ignore_index),
         x(p.x + (active ? row : 0) * p.row_stride),
         anchor(AnchorOf(p, x)) {}
-  // kAsks: whether rows that do not count are left out.
-  template <bool kAsks, class Group>
+  // kHeld: FoldRow's; kAsks: whether rows that do not count are left out.
+  template <int kHeld, bool kAsks, class Group>
   OFL_DEVICE void Fold(Group& group, int64_t chunk, int64_t chunks) {
+    using Span = RowSpan<N, std::conditional_t<(kHeld > 0), int, int64_t>>;
     const bool smooth = p.smoothing != 0;
-    const auto span = active ? RowSpan<N>(ElementsToBoundary(x), p.classes) : RowSpan<N>();
-    part = FoldRow<T, N>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
-                         chunk == 0, group.rank(), group.size(), smooth, anchor, [&] {
-                           if (kAsks && !p.Counts(target)) return false;  // for all threads
-                           target_logit = TargetLogitOf(p, row, target);
-                           return true;
-                         });
+    const Span span = active ? Span(ElementsToBoundary(x), p.classes) : Span();
+    part = FoldRow<kHeld>(x, span, span.packs * chunk / chunks, span.packs * (chunk + 1) / chunks,
+                          chunk == 0, group, smooth, anchor, [&] {
+                            if (kAsks && !p.Counts(target)) return false;  // for all threads
+                            target_logit = TargetLogitOf(p, row, target);
+                            return true;
+                          });
     part = ReducePartial(part, smooth, group);
   }
   OFL_DEVICE void Write(C* loss, C* stats) const {
@@ -152,56 +174,55 @@ struct LossRow {
   }
 };
 
-// A row per group of kLanes lanes. Ignored rows are read as well: to look at the target first would
-// cost every row the wait for it.
-template <int kLanes, class T>
-__global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
-                                  CrossEntropyPolicy::kGroupBlocks<T>)
+// A row per group of kLanes lanes, which hold it. Ignored rows are read as well: to look at the
+// target first would cost every row the wait for it.
+template <int kLanes, int kPacks, class T>
+__global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads)
     CrossEntropyGroupKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
   constexpr int kRows = CrossEntropyPolicy::kFoldThreads / kLanes;
   LaneGroup<kLanes> group;
-  for (int64_t base = int64_t{blockIdx.x} * kRows; base < p.rows;
-       base += int64_t{gridDim.x} * kRows) {
-    const int64_t at = base + threadIdx.x / kLanes;
-    LossRow<T> row(p, at, at < p.rows);
-    row.template Fold<false>(group, 0, 1);
-    if (group.rank() == 0) row.Write(loss, stats);
-  }
+  const int64_t at = int64_t{blockIdx.x} * kRows + threadIdx.x / kLanes;
+  LossRow<T> row(p, at, at < p.rows);
+  row.template Fold<kPacks, false>(group, 0, 1);
+  if (group.rank() == 0) row.Write(loss, stats);
 }
 
-// A block per row, or per chunk of one: then the parts go to `partial`.
-template <class T>
+// The same of a row per block.
+template <int kPacks, class T>
+__global__ void __launch_bounds__(CrossEntropyPolicy::kHeldPacks / kPacks,
+                                  CrossEntropyPolicy::kHeldBlocks<kPacks, T>)
+    CrossEntropyHeldKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
+  __shared__ __align__(16) char scratch[Block::kScratchBytes];
+  Block block(scratch);
+  LossRow<T> row(p, blockIdx.x);
+  row.template Fold<kPacks, false>(block, 0, 1);
+  if (threadIdx.x == 0) row.Write(loss, stats);
+}
+
+// A block per row, or per chunk of one, whose parts go to `partial`. kCluster: few rows, whose
+// chunks are those of a cluster's blocks, which merge their parts.
+template <bool kCluster, class T>
 __global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
                                   CrossEntropyPolicy::kFoldBlocks<T>)
     CrossEntropyBlockKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats,
-                            int chunks, CrossEntropyPartial<ComputeType<T>>* partial) {
-  __shared__ __align__(16) char scratch[Block::kScratchBytes];
-  Block block(scratch);
-  for (int64_t task = blockIdx.x; task < p.rows * chunks; task += gridDim.x) {
-    LossRow<T> row(p, task / chunks);
-    row.template Fold<true>(block, task - row.row * chunks, chunks);
-    if (threadIdx.x != 0) continue;
-    if (chunks == 1) {
-      row.Write(loss, stats);
-    } else {
-      partial[task] = row.part;
-    }
-  }
-}
-
-// Few rows: a row per cluster of blocks, which merge their parts.
-template <class T>
-__global__ void __launch_bounds__(CrossEntropyPolicy::kFoldThreads,
-                                  CrossEntropyPolicy::kFoldBlocks<T>)
-    CrossEntropyClusterKernel(CrossEntropyRows<T> p, ComputeType<T>* loss, ComputeType<T>* stats) {
-  __shared__ __align__(16) char scratch[Block::kScratchBytes + ClusterExchange::kScratchBytes];
+                            unsigned chunks, CrossEntropyPartial<ComputeType<T>>* partial) {
+  constexpr int kMore = kCluster ? ClusterExchange::kScratchBytes : 0;
+  __shared__ __align__(16) char scratch[Block::kScratchBytes + kMore];
   Block block(scratch);
   ClusterExchange cluster;
-  cluster.Start(scratch + Block::kScratchBytes);
-  LossRow<T> row(p, internal::ClusterIndex());
-  row.template Fold<false>(block, cluster.rank(), cluster.size());
-  row.part = cluster.Reduce(row.part, MergePartials{}, CrossEntropyPartial<ComputeType<T>>{});
-  if (cluster.rank() == 0 && threadIdx.x == 0) row.Write(loss, stats);
+  if constexpr (kCluster) cluster.Start(scratch + Block::kScratchBytes);
+  LossRow<T> row(p, blockIdx.x / chunks);
+  const unsigned chunk = blockIdx.x % chunks;
+  row.template Fold<0, !kCluster>(block, chunk, chunks);
+  if constexpr (kCluster) {
+    row.part = cluster.Reduce(row.part, MergePartials{}, CrossEntropyPartial<ComputeType<T>>{});
+  }
+  if (threadIdx.x != 0) return;
+  if (kCluster ? chunk == 0 : chunks == 1) {
+    row.Write(loss, stats);
+  } else if (!kCluster) {
+    partial[blockIdx.x] = row.part;
+  }
 }
 
 // Merges the chunks of a row, a warp per row.
@@ -211,17 +232,14 @@ __global__ void __launch_bounds__(CrossEntropyPolicy::kThreads)
                             int chunks, const CrossEntropyPartial<ComputeType<T>>* partial) {
   constexpr int kRows = CrossEntropyPolicy::kThreads / kWarp;
   LaneGroup<kWarp> group;
-  for (int64_t base = int64_t{blockIdx.x} * kRows; base < p.rows;
-       base += int64_t{gridDim.x} * kRows) {
-    const int64_t at = base + threadIdx.x / kWarp;
-    LossRow<T> row(p, at, at < p.rows);
-    row.target_logit = TargetLogitOf(p, at, row.target);
-    for (int i = group.rank(); row.active && i < chunks; i += kWarp) {
-      row.part = MergePartials{}(row.part, partial[at * chunks + i]);
-    }
-    row.part = ReducePartial(row.part, true, group);
-    if (group.rank() == 0) row.Write(loss, stats);
+  const int64_t at = int64_t{blockIdx.x} * kRows + threadIdx.x / kWarp;
+  LossRow<T> row(p, at, at < p.rows);
+  row.target_logit = TargetLogitOf(p, at, row.target);
+  for (int i = group.rank(); row.active && i < chunks; i += kWarp) {
+    row.part = MergePartials{}(row.part, partial[at * chunks + i]);
   }
+  row.part = ReducePartial(row.part, true, group);
+  if (group.rank() == 0) row.Write(loss, stats);
 }
 
 // Bytes of workspace with which few wide rows are spread over the device.
@@ -242,24 +260,35 @@ cudaError_t LaunchCrossEntropy(const CrossEntropyRows<T>& p, ComputeType<T>* los
   using P = CrossEntropyPolicy;
   if (p.rows <= 0) return cudaSuccess;
   const int64_t packs = p.classes / kPackSize<T>;
-  if (packs <= P::kGroupPacks) {
-    return VisitNumber<4, kWarp>(packs <= P::kNarrowPacks ? 4 : kWarp, [&](auto lanes) {
-      constexpr int kLanes = decltype(lanes)::value;
-      return Launch(CrossEntropyGroupKernel<kLanes, T>, CeilDiv(p.rows, P::kFoldThreads / kLanes),
-                    P::kFoldThreads, 0, stream, p, loss, stats);
+  const bool few = p.rows < P::kBlocksPerMultiprocessor * limits.multiprocessors;
+  if (packs <= kWarp * (few ? 4 : P::kMostOfLane<T>)) {
+    return VisitShapes<GroupShape<4, 4>, GroupShape<16, 4>, GroupShape<32, 4>,
+                       GroupShape<32, P::kMostOfLane<T>>>(packs, [&](auto shape) {
+      constexpr int kLanes = decltype(shape)::lanes;
+      return Launch(CrossEntropyGroupKernel<kLanes, decltype(shape)::packs, T>,
+                    CeilDiv(p.rows, P::kFoldThreads / kLanes), P::kFoldThreads, 0, stream, p, loss,
+                    stats);
+    });
+  }
+  if (packs <= P::kHeldPacks) {
+    constexpr int kMost = P::kMostHeld<T>;
+    return VisitNumber<4, kMost>(few || packs <= P::kFewHeldPacks ? 4 : kMost, [&](auto each) {
+      constexpr int kPacks = decltype(each)::value;
+      return Launch(CrossEntropyHeldKernel<kPacks, T>, p.rows,
+                    CeilDiv(packs, kPacks * kWarp) * kWarp, 0, stream, p, loss, stats);
     });
   }
   int chunks = CrossEntropyChunks(p.rows, packs, limits);
   if (chunks > 1 && IsClusterOfChunks(packs, limits)) {
-    const int most = MaxClusterBlocks<CrossEntropyClusterKernel<T>>(P::kFoldThreads, 0, limits);
-    if (chunks > most) chunks = most;
-    return LaunchAs({chunks}, CrossEntropyClusterKernel<T>, p.rows * chunks, P::kFoldThreads, 0,
-                    stream, p, loss, stats);
+    constexpr auto kKernel = CrossEntropyBlockKernel<true, T>;
+    chunks = static_cast<int>(Min(chunks, MaxClusterBlocks<kKernel>(P::kFoldThreads, 0, limits)));
+    return LaunchAs({chunks}, kKernel, p.rows * chunks, P::kFoldThreads, 0, stream, p, loss, stats,
+                    chunks, nullptr);
   }
   if (!workspace) chunks = 1;
   auto* partial = static_cast<CrossEntropyPartial<ComputeType<T>>*>(workspace);
-  const cudaError_t error = Launch(CrossEntropyBlockKernel<T>, p.rows * chunks, P::kFoldThreads, 0,
-                                   stream, p, loss, stats, chunks, partial);
+  const cudaError_t error = Launch(CrossEntropyBlockKernel<false, T>, p.rows * chunks,
+                                   P::kFoldThreads, 0, stream, p, loss, stats, chunks, partial);
   if (error != cudaSuccess || chunks == 1) return error;
   return Launch(CrossEntropyMergeKernel<T>, CeilDiv(p.rows, P::kThreads / kWarp), P::kThreads, 0,
                 stream, p, loss, stats, chunks, partial);

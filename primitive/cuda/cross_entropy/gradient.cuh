@@ -37,19 +37,11 @@ OFL_DEVICE T LoadIntoLanes(const T* p) {
   return v;
 }
 
-// ConvertPack to the compute type. Of the bfloat16 pair in a word, a shift gives the one and a mask
-// the other; by way of elements it takes three instructions.
+// ConvertPack to the compute type, as GetAs does it.
 template <class T, int N>
 OFL_DEVICE Pack<ComputeType<T>, N> Widened(const Pack<T, N>& x) {
-  if constexpr (std::is_same_v<T, __nv_bfloat16> && N % 2 == 0) {
-    uint32_t words[N / 2];
-    memcpy(words, &x, sizeof(x));
-    Pack<float, N> y;
-#pragma unroll
-    for (int i = 0; i < N; ++i) {
-      y.v[i] = __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
-    }
-    return y;
+  if constexpr (std::is_same_v<T, __nv_bfloat16> && N > 1) {
+    return StowedPack<T, N>::Of(x).GetWide();
   } else {
     return ConvertPack<ComputeType<T>>(x);
   }

@@ -146,13 +146,6 @@ class CrossEntropyInPlaceRow : SoftmaxRow<true, DirectLoad<T>, DirectStore<T>, f
 
  private:
   template <int N>
-  static OFL_DEVICE C DeviationOf(const Pack<C, N>& x, C anchor) {
-    C deviation = 0;
-#pragma unroll
-    for (const C& v : x.v) deviation += v - anchor;
-    return deviation;
-  }
-  template <int N>
   OFL_DEVICE void Write(int64_t row, int64_t col, const Pack<T, N>& logits,
                         const Total& total) const {
     T* dx = const_cast<T*>(this->load.x) + col;

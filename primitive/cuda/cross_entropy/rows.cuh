@@ -29,22 +29,27 @@ struct CrossEntropyPolicy {
   template <class T>
   static constexpr int kFoldBlocks = sizeof(T) == 8 ? 4 : 8;  // per SM
   template <class T>
-  static constexpr int kGroupBlocks = sizeof(T) == 8 ? 4 : 6;  // ... of the kernel of narrow rows
-  template <class T>
   static constexpr int kMapBlocks = sizeof(T) == 8 ? 3 : 4;  // of the elementwise kernels
   static constexpr int kUnroll = 4;                          // packs in flight per thread
-  static constexpr int kNarrowPacks = 4 * kUnroll;           // rows for 4 lanes
-  static constexpr int kGroupPacks = 64 * kUnroll;           // rows for a warp: two turns
-  static constexpr int kBlocksPerMultiprocessor = 4;         // that split rows should make
-  static constexpr int kMaxChunks = 1024;                    // per row
-  static constexpr int kClusterPacks = 32768;                // of a row for a cluster's blocks
+  // Packs that a thread holds, at most: of a warp, and of a block. Of few rows it is 4.
+  template <class T>
+  static constexpr int kMostOfLane = sizeof(T) == 8 ? 8 : 4;
+  template <class T>
+  static constexpr int kMostHeld = sizeof(T) == 4 ? 4 : 8;
+  static constexpr int kHeldPacks = 2048;    // of a row that a block holds
+  static constexpr int kFewHeldPacks = 512;  // ... by 4 packs a thread
+  template <int kPacks, class T>
+  static constexpr int kHeldBlocks = kPacks == 4 && sizeof(T) == 2 ? 2 : 3;  // per SM
+  static constexpr int kBlocksPerMultiprocessor = 4;  // that split rows should make
+  static constexpr int kMaxChunks = 1024;             // per row
+  static constexpr int kClusterPacks = 32768;         // of a row for a cluster's blocks
 };
 
 // Blocks per row of the forward kernel; 1 where there are rows enough.
 inline int CrossEntropyChunks(int64_t rows, int64_t packs, const DeviceLimits& limits) {
   using P = CrossEntropyPolicy;
-  const int64_t wanted = int64_t{P::kBlocksPerMultiprocessor} * limits.multiprocessors;
-  if (rows <= 0 || rows >= wanted) return 1;
+  const int64_t wanted = P::kBlocksPerMultiprocessor * limits.multiprocessors;
+  if (rows <= 0 || rows >= wanted || packs <= P::kHeldPacks) return 1;
   const int64_t by_rows = CeilDiv(wanted, rows), by_work = packs / (P::kFoldThreads * P::kUnroll);
   return static_cast<int>(Max(Min(Min(by_rows, by_work), P::kMaxChunks), 1));
 }
@@ -103,6 +108,13 @@ OFL_DEVICE ComputeType<T> AnchorOf(const CrossEntropyRows<T>& p, const T* x) {
   const C first = ConvertTo<C>(x[0]);
   return first - first == C(0) ? first : C(0);
 }
+template <class C, int N>
+OFL_DEVICE C DeviationOf(const Pack<C, N>& x, C anchor) {
+  C deviation = 0;
+#pragma unroll
+  for (const C& v : x.v) deviation += v - anchor;
+  return deviation;
+}
 // The logit at the target; 0 in a row that does not count.
 template <class T>
 OFL_DEVICE ComputeType<T> TargetLogitOf(const CrossEntropyRows<T>& p, int64_t row, int64_t target) {
@@ -120,11 +132,6 @@ OFL_DEVICE C LossOf(const CrossEntropyRows<T>& p, C target_logit, C max, C log_s
   const C mean = deviation / static_cast<C>(p.classes);
   const C uniform = ((max - anchor) + log_sum) - mean;
   return fma(p.smoothing, uniform, (C(1) - p.smoothing) * sharp);  // in packs and single columns
-}
-// ... and of one that does not.
-template <class T>
-OFL_DEVICE ComputeType<T> LossWithoutTarget(const CrossEntropyRows<T>& p, int64_t target) {
-  return target == p.ignore_index ? ComputeType<T>(0) : static_cast<ComputeType<T>>(NAN);
 }
 
 }  // namespace oneflow_lite::cuda

@@ -37,13 +37,11 @@ __global__ void __launch_bounds__(Policy::kFoldThreads, Policy::kFoldBlocks<T>)
     const RowSpan<kPackSize<T>> span(ElementsToBoundary(x), p.classes);
     const C anchor = AnchorOf(p, x);
     C target_logit = 0;
-    auto found = FoldRow<T, kPackSize<T>>(x, span, 0, span.packs, true, threadIdx.x, blockDim.x,
-                                          smooth, anchor, [&] {
-                                            if (!counts) return false;  // nor in the other threads
-                                            if (column >= 0 && column < p.classes)
-                                              target_logit = ConvertTo<C>(x[column]);
-                                            return true;
-                                          });
+    auto found = FoldRow<0>(x, span, 0, span.packs, true, block, smooth, anchor, [&] {
+      if (!counts) return false;  // nor in the other threads
+      if (column >= 0 && column < p.classes) target_logit = ConvertTo<C>(x[column]);
+      return true;
+    });
     found = ReducePartial(found, smooth, block);
     if (threadIdx.x != 0) continue;
     C* out = part + row * kPartNumbers;
