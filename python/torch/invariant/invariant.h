@@ -53,16 +53,6 @@ const P& RowPrimitive(bool invariant, const Device& device, const typename P::Sp
   return Primitive<P>(device.type, spec, variant);
 }
 
-// Whether rows that are no whole packs are Invariant<P>'s by default, too: at least `rows` of them,
-// of `least` to `most` columns, which take it less time on an H200 (docs/lab/64).
-struct FasterByOwnPacks {
-  int64_t rows, least, most;
-  bool operator()(const Stream& stream, int64_t count, int64_t cols) const {
-    const bool measured = stream.properties().compute_capability == 90;
-    return measured && count >= rows && cols >= least && cols <= most;
-  }
-};
-
 // Whether every row of x begins at a multiple of 16 bytes, `stride` elements behind the one before.
 inline bool BeginsAligned(const TensorInfo& x, int64_t stride) {
   return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && stride * SizeOf(x.dtype) % 16 == 0;
