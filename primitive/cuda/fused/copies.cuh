@@ -33,11 +33,11 @@ OFL_DEVICE const T* CopyBeside(const T* copies, int head, int64_t cols) {
 
 // The algorithm over those copies, or as it is.
 template <bool kCopied, class A>
-OFL_DEVICE A BesideRow(const A& a, int head) {
+OFL_DEVICE decltype(auto) BesideRow(const A& a, int head) {
   if constexpr (kCopied) {
     return a.Beside(head);
   } else {
-    return a;
+    return (a);
   }
 }
 

@@ -18,17 +18,10 @@ template <int N, int kLanes_, int kPacks, bool kFull>
 struct WholeLanes : PacksOfThread<N, kPacks, kFull, kLanes_, 1> {
   static constexpr int kLanes = kLanes_;
   static constexpr bool kCopied = false;
+  static constexpr Access kCommons = Access::kAligned;
 
   OFL_DEVICE WholeLanes(int, int cols, int rank)
       : PacksOfThread<N, kPacks, kFull, kLanes, 1>{{}, cols / N, rank} {}
-  template <class F>
-  OFL_DEVICE auto InputsAt(const F& f, int64_t row, int k) const {
-    return f.template LoadInputs<Access::kAligned, N>(row, this->Column(k));
-  }
-  template <class F>
-  OFL_DEVICE auto CommonsAt(const F& f, int k) const {
-    return f.template LoadCommons<Access::kAligned, N>(0, this->Column(k));
-  }
 };
 
 // The same of an odd row, whose columns outside packs are dealt out one by one. There are kLanes *
@@ -40,7 +33,7 @@ struct OddLanes {
   static constexpr bool kCopied = kCopied_;
   static constexpr int kExtras = ExtrasPerThread<N>(kLanes);
   static constexpr Access kApart = kLanes * kPacks > 24 ? Access::kWords : Access::kEach;
-  static constexpr Access kCommons = kCopied ? Access::kAligned : kApart;
+  static constexpr Access kAskew = Access::kAny, kCommons = kCopied ? Access::kAligned : kApart;
   int head, cols, rank, packs;
 
   OFL_DEVICE OddLanes(int boundary, int cols, int rank)
@@ -64,37 +57,6 @@ struct OddLanes {
     }
     return count;
   }
-  template <class F>
-  OFL_DEVICE auto InputsAt(const F& f, int64_t row, int k) const {
-    return f.template LoadInputs<Access::kAligned, N, Access::kAny>(row, Column(k));
-  }
-  template <class F>
-  OFL_DEVICE auto CommonsAt(const F& f, int k) const {
-    return f.template LoadCommons<kCommons, N>(0, Column(k));
-  }
-};
-
-// A row's inputs as they lie in memory.
-template <class A, class Lanes>
-struct LaneInputs {
-  using Elements = typename A::Elements;
-  typename Elements::template Inputs<Lanes::N> packs[Lanes::kPacks];
-  typename Elements::template Inputs<1> extras[Lanes::kExtras + 1];  // and one: there may be none
-  typename Elements::Constants constants;
-
-  OFL_DEVICE void Load(const Elements& elements, const Lanes& lanes, int64_t row) {
-    const Elements here = elements.At(row);
-#pragma unroll
-    for (int k = 0; k < Lanes::kPacks; ++k) {
-      if (lanes.Has(k)) packs[k] = lanes.InputsAt(here, row, k);
-    }
-#pragma unroll
-    for (int e = 0; e < Lanes::kExtras; ++e) {
-      if (!lanes.HasExtra(e)) continue;
-      extras[e] = here.template LoadInputs<Access::kAny, 1>(row, lanes.ExtraColumn(e));
-    }
-    constants = elements.Begin(row);
-  }
 };
 
 // Of a block whose groups of lanes share rows.
@@ -117,7 +79,8 @@ struct LaneCommons {
   OFL_DEVICE void Load(const F& f, const Lanes& lanes) {
 #pragma unroll
     for (int k = 0; k < Lanes::kPacks; ++k) {
-      if (lanes.Has(k)) Keep(k, lanes.CommonsAt(f, k));
+      if (!lanes.Has(k)) continue;
+      Keep(k, f.template LoadCommons<Lanes::kCommons, Lanes::N>(0, lanes.Column(k)));
     }
 #pragma unroll
     for (int e = 0; e < Lanes::kExtras; ++e) {
@@ -165,7 +128,8 @@ OFL_DEVICE void StoreLanes(const Of& of, const Store& store, int64_t row, const 
   for (int k = 0; k < Held::kPacks; ++k) {
     if (!held.places.Has(k)) continue;
     here.template Store<Held::N>(row, held.places.Column(k), of.Result(held.values[k]),
-                                 held.places.InputsAt(here, row, k), commons.At(k), constants);
+                                 LoadPackInputs(here, held.places, row, k), commons.At(k),
+                                 constants);
   }
 #pragma unroll
   for (int e = 0; e < decltype(held.places)::kExtras; ++e) {
@@ -191,7 +155,7 @@ OFL_DEVICE void RunLanes(const A& a, int64_t rows, int64_t cols) {
   const Lanes lanes(boundary, static_cast<int>(cols), threadIdx.x % kLanes);
   const A beside = BesideRow<Lanes::kCopied>(a, boundary);
 
-  LaneInputs<A, Lanes> inputs;
+  RowInputs<typename A::Elements, Lanes> inputs;
   inputs.Load(a.elements, lanes, first);
   Commons commons(lanes_shared);
   if constexpr (Lanes::kCopied) WaitForPreviousKernel();

@@ -17,13 +17,8 @@
 //   Elements At(row)     the same for this row alone, its addresses worked out
 // Base is a row algorithm (rows/row.cuh) of one input, over Loaded<C>. kAgain: the inputs stay as
 // they are, and the expression is computed at each visit. Without it what is computed stays, in a
-// type twice as wide, and a row that serves all rows is best read by Apply (LoadCommon).
-//
-// Measured on an H200 as time over the bare softmax in float16, at 4096, 8192 and 32768 columns:
-//   x * s                          again 1.00, 0.91, 1.00
-//   x * s + a row, kept            again 1.10, 1.02, 1.39
-//   x * s + a row, read by Apply   again 1.30, 1.17, 1.38; once 1.07, 1.05, 1.71
-//   x + a matrix, over its bytes   again 0.94, 0.85, 1.02; once 1.53, 1.47, 1.59
+// type twice as wide, and a row that serves all rows is best read by Apply (LoadCommon); what each
+// costs is in docs/lab/23-fused-loads.md.
 #pragma once
 
 #include "primitive/cuda/fused/functions.cuh"
@@ -67,12 +62,7 @@ template <Access kAccess, int N, class T>
 OFL_DEVICE Pack<T, N> LoadOperand(const T* p) {
   constexpr int kBytes = N * static_cast<int>(sizeof(T));
   if constexpr (kBytes > kPackBytes && N > 1) {
-    constexpr int kHalf = N / 2;
-    const auto low = LoadOperand<kAccess, kHalf>(p), high = LoadOperand<kAccess, kHalf>(p + kHalf);
-    Pack<T, N> pack;
-#pragma unroll
-    for (int i = 0; i < N; ++i) pack.v[i] = i < kHalf ? low.v[i] : high.v[i - kHalf];
-    return pack;
+    return BothHalves(LoadOperand<kAccess, N / 2>(p), LoadOperand<kAccess, N / 2>(p + N / 2));
   } else if constexpr (kAccess == Access::kAligned &&
                        !std::is_void_v<typename WordOf<kBytes>::type>) {
     return LoadAlignedPack<N>(p);

@@ -27,7 +27,7 @@ class HeldRow<SoftmaxRow<kLog, Load, Store>> {
   OFL_DEVICE Part Gather(Held& held, int64_t row) {
     if constexpr (!Held::kHolds) {
       held.Each([&](auto& v, int k) { Visit<kLanes>(v, k); });
-      return Visited<kLanes>([&](auto&& f) { held.EachAgain(row, f); });
+      return Visited<kLanes>([&](auto&& f) { held.EachAgain(0, row, f); });
     }
     C max = MinusInfinity<C>(), sum = 0;
     held.Each([&](auto& v, int) { max = Larger{}(max, MaxOf<C>(v)); });

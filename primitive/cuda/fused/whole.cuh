@@ -60,14 +60,18 @@ struct PackStep<0> {
 // begin alike: copies of operands want to begin at a multiple of 128 bytes, or they read twice as
 // many. `size` is kThreads of each of kBlocks blocks, or known to the kernel's caller alone. kFull:
 // kPacks of them.
-template <int N_, int kPacks_, bool kFull, int kThreads_ = 0, int kBlocks = 0>
-struct PacksOfThread : PackStep<kThreads_ * kBlocks> {
-  using PackStep<kThreads_ * kBlocks>::size;
-  static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_;
+template <int N_, int kPacks_, bool kFull, int kThreads_ = 0, int kBlocks_ = 0>
+struct PacksOfThread : PackStep<kThreads_ * kBlocks_> {
+  using PackStep<kThreads_ * kBlocks_>::size;
+  static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_, kBlocks = kBlocks_;
   static constexpr bool kOdd = false;  // no columns outside packs
   static constexpr int extra = -1, kExtras = 0;
+  static constexpr Access kAskew = Access::kAligned;
   int packs, rank;
 
+  OFL_DEVICE static PacksOfThread Of(int /*head*/, int64_t cols, int rank) {
+    return {{}, static_cast<int>(cols / N), rank};
+  }
   OFL_DEVICE bool Has(int k) const { return kFull || k + 1 < kPacks || rank + k * size < packs; }
   OFL_DEVICE int Column(int k) const { return (rank + k * size) * N; }
   OFL_DEVICE static bool HasExtra(int) { return false; }
@@ -75,7 +79,7 @@ struct PacksOfThread : PackStep<kThreads_ * kBlocks> {
   // Columns of the kLanes lanes that this thread is one of.
   template <int kLanes>
   OFL_DEVICE int Count() const {
-    if (kThreads_ * kBlocks == kLanes) return packs * N;
+    if (kThreads * kBlocks == kLanes) return packs * N;
     if (kFull) return kLanes * kPacks * N;
     int count = 0;
 #pragma unroll
@@ -89,36 +93,53 @@ struct PacksOfThread : PackStep<kThreads_ * kBlocks> {
   OFL_DEVICE void Forget() { asm volatile("" : "+r"(rank)); }
 };
 
+// What is read of a thread's pack k; in odd rows what repeats lies otherwise than what is written.
+template <class F, class Places>
+OFL_DEVICE auto LoadPackInputs(const F& f, const Places& places, int64_t row, int k) {
+  return f.template LoadInputs<Access::kAligned, Places::N, Places::kAskew>(row, places.Column(k));
+}
+
+// A thread's inputs of a row as they lie in memory.
+template <class Elements, class Places>
+struct RowInputs {
+  typename Elements::template Inputs<Places::N> packs[Places::kPacks];
+  typename Elements::template Inputs<1> extras[Places::kExtras + 1];  // and one: there may be none
+  typename Elements::Constants constants;
+
+  OFL_DEVICE void Load(const Elements& elements, const Places& places, int64_t row) {
+    const Elements here = elements.At(row);
+#pragma unroll
+    for (int k = 0; k < Places::kPacks; ++k) {
+      if (places.Has(k)) packs[k] = LoadPackInputs(here, places, row, k);
+    }
+#pragma unroll
+    for (int e = 0; e < Places::kExtras; ++e) {
+      if (!places.HasExtra(e)) continue;
+      extras[e] = here.template LoadInputs<Access::kAny, 1>(row, places.ExtraColumn(e));
+    }
+    constants = elements.Begin(row);
+  }
+};
+
 // keep(values, k) of every pack k of a row, all of whose loads are under way first, and of a column
 // outside packs as a pack of one. What serves all rows is asked for kAhead packs ahead.
 template <int kAhead, class Elements, class Places, class F>
 OFL_DEVICE void EachLoaded(const Elements& elements, int64_t row, const Places& places, F&& keep) {
   constexpr int N = Places::N, kPacks = Places::kPacks;
-  typename Elements::template Inputs<N> inputs[kPacks];
+  RowInputs<Elements, Places> inputs;
   typename Elements::template Commons<N> commons[kAhead];
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) {
-    if (!places.Has(k)) continue;
-    inputs[k] = elements.template LoadInputs<Access::kAligned, N>(row, places.Column(k));
-  }
+  inputs.Load(elements, places, row);
   __syncwarp();  // or the last load would move to where its pack is used, behind the others' wait
-  typename Elements::template Inputs<1> input = {};
-  if constexpr (Places::kOdd) {
-    if (places.extra >= 0) {
-      input = elements.template LoadInputs<Access::kAny, 1>(row, places.extra);
-    }
-    WaitForPreviousKernel();
-  }
+  if constexpr (Places::kOdd) WaitForPreviousKernel();
 #pragma unroll
   for (int k = 0; k < kAhead; ++k) {
     if (!places.Has(k)) continue;
     commons[k] = elements.template LoadCommons<Access::kAligned, N>(row, places.Column(k));
   }
-  const auto constants = elements.Begin(row);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     if (!places.Has(k)) continue;
-    keep(elements.template Apply<N>(inputs[k], commons[k % kAhead], constants), k);
+    keep(elements.template Apply<N>(inputs.packs[k], commons[k % kAhead], inputs.constants), k);
     const int next = k + kAhead;
     if (next >= kPacks || !places.Has(next)) continue;
     commons[k % kAhead] =
@@ -127,7 +148,7 @@ OFL_DEVICE void EachLoaded(const Elements& elements, int64_t row, const Places& 
   if constexpr (Places::kOdd) {
     if (places.extra < 0) return;
     const auto common = elements.template LoadCommons<Access::kAny, 1>(row, places.extra);
-    keep(elements.template Apply<1>(input, common, constants), kPacks);
+    keep(elements.template Apply<1>(inputs.extras[0], common, inputs.constants), kPacks);
   }
 }
 
@@ -145,9 +166,9 @@ struct HeldValues {
   Pack<C, N> values[kPacks - kParked];
   Pack<C, 1> extras[Places::kExtras + 1];  // and one: there may be none
 
-  OFL_DEVICE void Load(const typename A::Elements& elements, int64_t row) {
+  OFL_DEVICE void Load(const A& a, const int64_t (&row)[1]) {
     constexpr int kAhead = kInTurn && kPacks > 2 ? 2 : kPacks;
-    EachLoaded<kAhead>(elements, row, places, [&](const auto& v, int k) { Keep(v, k); });
+    EachLoaded<kAhead>(a.elements, row[0], places, [&](const auto& v, int k) { Keep(v, k); });
   }
   template <bool kLast = false, class F>
   OFL_DEVICE void Each(F&& f) {
@@ -214,7 +235,7 @@ template <class A, class Held, class F>
 OFL_DEVICE void RunHeldRow(const A& a, int64_t row, int64_t rows, Held& held, F&& merge) {
   constexpr int N = A::kPack;
   constexpr bool kEarly = Held::kHolds && Held::kPacks <= 2;
-  held.Load(a.elements.At(row), row);
+  held.Load(a, {row});
   HeldRow<typename A::Base> of(a.base);
   const auto constants = a.base.store.Begin(row);
   auto next = held.StoreCommons(a.base.store, 0);

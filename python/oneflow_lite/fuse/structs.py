@@ -135,11 +135,10 @@ def _readings(kind: Kind, found: list[tuple[str, Operand]]) -> tuple[str, str, d
             element = f"{what[0].lower()}{i}"
             packs += f"    const auto {element} = GetAs<C>({what.lower()}.i{i});\n"
             leaves[name] = f"{element}.v[i]"
-        askew = ", Access kAskew = Access::kInside" if kind.odd else ""
         text += f"""  template <int N>
   struct {what} {{
 {fields}  }};
-  template <Access kAccess, int N{askew}>
+  template <Access kAccess, int N, Access kAskew = Access::kInside>
   __device__ __forceinline__ {what}<N> Load{what}(int64_t row, int64_t col) const {{
     return {{{("," + chr(10) + " " * 12).join(loads)}}};
   }}
