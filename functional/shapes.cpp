@@ -197,7 +197,8 @@ StatusOr<TensorList> OfEach(absl::Span<const Tensor> tensors) {
 
 StatusOr<Tensor> ViewAs(const Tensor& x, const Tensor& other) {
   if (!other.defined()) return NotDefined("view_as", "other");
-  return View(x, other.shape());
+  StatusOr<Tensor> y = View(x, other.shape());
+  return y.ok() ? y : WithArgument(y.status(), "size", "shape");
 }
 StatusOr<Tensor> ReshapeAs(const Tensor& x, const Tensor& other) {
   if (!other.defined()) return NotDefined("reshape_as", "other");

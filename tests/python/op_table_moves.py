@@ -219,7 +219,7 @@ MOVES = [
         Bad(lambda d: flow.embedding(ones(d, 2, dtype="int64"), ones(d, 3)), ShapeError,
             "embedding(): weight has shape [3], expected 2 dims"),
         Bad(lambda d: flow.embedding(ones(d, 2, dtype="int64"), ones(d, 3, 2), 3), IndexError,
-            "embedding(): index 3 is out of range [-3, 2] for dim 0 of size 3")]),
+            "embedding(): padding_idx 3 is out of range [-3, 2] for 3 rows")]),
     Op("scatter", PUT + PUT_NUMBERS, np_scatter, ALL, errors=index_errors("scatter_", 1)[1:] + [
         Bad(lambda d: ones(d, 2).scatter(0, ones(d, 2, dtype="int64"), ones(d, 1)), ShapeError,
             "scatter(): src has shape [1], expected at least [2], the index's"),
