@@ -9,7 +9,7 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/arg_extreme.cpp"
-#include "hwy/foreach_target.h"
+#include "primitive/cpu/foreach_target.h"
 // clang-format on
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/beyond.h"

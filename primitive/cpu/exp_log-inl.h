@@ -12,8 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "hwy/contrib/math/math-inl.h"
-#include "hwy/highway.h"
+#include "primitive/cpu/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {

@@ -17,9 +17,9 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/permutation.cpp"
-#include "hwy/foreach_target.h"
+#include "primitive/cpu/foreach_target.h"
 // clang-format on
-#include "hwy/highway.h"
+#include "primitive/cpu/highway.h"
 #include "primitive/cpu/philox_block-inl.h"
 
 #ifndef OFL_PRIMITIVE_CPU_PERMUTATION_ONCE_

@@ -21,7 +21,7 @@ inline constexpr int kPhiloxLanes = 16;
 #define OFL_PRIMITIVE_CPU_PHILOX_BLOCK_INL_H_
 #endif
 
-#include "hwy/highway.h"
+#include "primitive/cpu/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {

@@ -5,7 +5,7 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/search_loops.cpp"
-#include "hwy/foreach_target.h"
+#include "primitive/cpu/foreach_target.h"
 // clang-format on
 #include "primitive/cpu/simd-inl.h"
 

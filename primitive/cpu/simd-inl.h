@@ -20,10 +20,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "hwy/cache_control.h"
-#include "hwy/highway.h"
 #include "oneflow_lite/core/dtype.h"
 #include "primitive/cpu/exp_log-inl.h"
+#include "primitive/cpu/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {

@@ -9,7 +9,7 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/softmax_backward.cpp"
-#include "hwy/foreach_target.h"
+#include "primitive/cpu/foreach_target.h"
 // clang-format on
 #include "primitive/cpu/pack-inl.h"
 #include "primitive/cpu/softmax_plan.h"

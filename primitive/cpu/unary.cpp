@@ -12,7 +12,7 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/unary.cpp"
-#include "hwy/foreach_target.h"
+#include "primitive/cpu/foreach_target.h"
 // clang-format on
 #include "primitive/cpu/gelu-inl.h"
 #include "primitive/cpu/pack-inl.h"

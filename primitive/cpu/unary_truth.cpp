@@ -9,9 +9,9 @@
 // clang-format off
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "primitive/cpu/unary_truth.cpp"
-#include "hwy/foreach_target.h"
+#include "primitive/cpu/foreach_target.h"
 // clang-format on
-#include "hwy/highway.h"
+#include "primitive/cpu/highway.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace oneflow_lite {
