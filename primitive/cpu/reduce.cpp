@@ -38,17 +38,17 @@ struct Run {
     }
     return OkStatus();
   }
-  template <class C, Fold kFold, class Out = C>
-  Status Folded(Result result = Result::kItself, double root = 1) const {
-    FoldReducer<C, kFold, Out> reducer{{}, result, root, {y, spec.out}};
-    if (!reducer.kIsMax && !reducer.kIsMin) reducer.times = times;
+  template <class C, Join kJoin, class Out = C>
+  Status Folded(Fold fold, Result result = Result::kItself, double root = 1) const {
+    FoldReducer<C, kJoin, Out> reducer{{}, fold, result, root, {y, spec.out}};
+    if (kJoin != Join::kExtreme) reducer.times = times;
     TakeAsIs(reducer);
     return (*this)(reducer);
   }
   // Lets extremes read what they can without a conversion: bytes are those of uint8 and bool.
-  template <class C, Fold kFold, class Out>
-  void TakeAsIs(FoldReducer<C, kFold, Out>& reducer) const {
-    if (std::is_same_v<C, uint8_t> && kFold != Fold::kSum) {
+  template <class C, Join kJoin, class Out>
+  void TakeAsIs(FoldReducer<C, kJoin, Out>& reducer) const {
+    if (std::is_same_v<C, uint8_t> && kJoin == Join::kExtreme) {
       reducer.takes = spec.in;
     } else {
       reducer.TakeNarrow(spec.in);
@@ -64,13 +64,13 @@ bool IsZero(double x) { return x == 0; }
 
 template <class C>
 Status NanMean(const Run& run) {
-  using Sum = FoldReducer<C, Fold::kNanSum>;
+  using Sum = FoldReducer<C, Join::kSum>;
   using Count = CountReducer<C, &IsNumber<C>>;
   const ReduceOutput<C> y(run.y, run.spec.out);
   const auto output = [y](const auto* totals, int64_t n, int64_t, int64_t index) {
     y.Write(n, index, [&](int64_t i) { return totals[i].a / static_cast<double>(totals[i].b); });
   };
-  const Sum sum{{}, Result::kItself, 1, {nullptr, run.spec.out}};
+  const Sum sum{{}, Fold::kNanSum, Result::kItself, 1, {nullptr, run.spec.out}};
   return run(PairReducer<Sum, Count, decltype(output)>{{}, sum, {}, output});
 }
 
@@ -82,8 +82,8 @@ Status MinMax(const Run& run) {
     second.Write(n, index, [&](int64_t i) { return totals[i].b; });
   };
   const ReduceOutput<C> none(nullptr, run.spec.in);
-  FoldReducer<C, Fold::kMin> least{{}, Result::kItself, 1, none};
-  FoldReducer<C, Fold::kMax> most{{}, Result::kItself, 1, none};
+  FoldReducer<C, Join::kExtreme> least{{}, Fold::kMin, Result::kItself, 1, none};
+  FoldReducer<C, Join::kExtreme> most{{}, Fold::kMax, Result::kItself, 1, none};
   run.TakeAsIs(least);
   run.TakeAsIs(most);
   return run(ExtremesReducer<C, decltype(output)>{{{}, least, most, output}});
@@ -99,14 +99,19 @@ Status ProdParts(const Run& run) {
   return run(ProductPartsReducer<&IsZero, decltype(output)>{{{}, {}, {}, output}});
 }
 
+// Of truths.
+Status Counted(const Run& run, Result result = Result::kItself) {
+  return run.Folded<uint8_t, Join::kSum, int64_t>(Fold::kSum, result);
+}
+
 template <class C>
 Status Norm(const Run& run) {
   const double p = run.parameter;
-  if (p == 0) return run.Folded<uint8_t, Fold::kSum, int64_t>();
-  if (p == 1) return run.Folded<C, Fold::kAbsSum>();
-  if (p == 2) return run.Folded<C, Fold::kSquares>(Result::kRoot, 2);
-  if (p == kInfinity) return run.Folded<C, Fold::kAbsMax>();
-  if (p == -kInfinity) return run.Folded<C, Fold::kAbsMin>();
+  if (p == 0) return Counted(run);
+  if (p == 1) return run.Folded<C, Join::kSum>(Fold::kAbsSum);
+  if (p == 2) return run.Folded<C, Join::kSum>(Fold::kSquares, Result::kRoot, 2);
+  if (p == kInfinity) return run.Folded<C, Join::kExtreme>(Fold::kAbsMax);
+  if (p == -kInfinity) return run.Folded<C, Join::kExtreme>(Fold::kAbsMin);
   return run(PowerReducer{{}, p, run.times, {run.y, run.spec.out}});
 }
 
@@ -115,15 +120,15 @@ template <class C>
 Status OfFloats(const Run& run) {
   switch (run.spec.op) {
     case ReduceKind::kSum:
-      return run.Folded<C, Fold::kSum>();
+      return run.Folded<C, Join::kSum>(Fold::kSum);
     case ReduceKind::kMean:
-      return run.Folded<C, Fold::kSum>(Result::kMean);
+      return run.Folded<C, Join::kSum>(Fold::kSum, Result::kMean);
     case ReduceKind::kNanSum:
-      return run.Folded<C, Fold::kNanSum>();
+      return run.Folded<C, Join::kSum>(Fold::kNanSum);
     case ReduceKind::kNanMean:
       return NanMean<C>(run);
     case ReduceKind::kProd:  // in double: a product in float32 would leave its range on the way
-      return run.Folded<double, Fold::kProd>();
+      return run.Folded<double, Join::kProduct>(Fold::kProd);
     case ReduceKind::kNorm:
       return Norm<C>(run);
     case ReduceKind::kLogSumExp:
@@ -149,8 +154,7 @@ bool IsExtreme(ReduceKind op) {
 template <class C>
 Status OfExtremes(const Run& run) {
   if (run.spec.op == ReduceKind::kMinMax) return MinMax<C>(run);
-  return run.spec.op == ReduceKind::kMax ? run.Folded<C, Fold::kMax>()
-                                         : run.Folded<C, Fold::kMin>();
+  return run.Folded<C, Join::kExtreme>(run.spec.op == ReduceKind::kMax ? Fold::kMax : Fold::kMin);
 }
 
 // Of any dtype, in C.
@@ -159,22 +163,22 @@ Status OfAny(const Run& run) {
   if (IsExtreme(run.spec.op)) return OfExtremes<C>(run);
   switch (run.spec.op) {
     case ReduceKind::kAny:
-      return run.Folded<uint8_t, Fold::kSum, int64_t>(Result::kAny);
+      return Counted(run, Result::kAny);
     case ReduceKind::kAll:
-      return run.Folded<uint8_t, Fold::kSum, int64_t>(Result::kAll);
+      return Counted(run, Result::kAll);
     case ReduceKind::kCount:
-      return run.Folded<uint8_t, Fold::kSum, int64_t>();
+      return Counted(run);
     default:
       break;
   }
   if constexpr (std::is_floating_point_v<C>) {
     return OfFloats<C>(run);
   } else if (run.spec.op == ReduceKind::kProd) {
-    return run.Folded<C, Fold::kProd>();
+    return run.Folded<C, Join::kProduct>(Fold::kProd);
   } else if (run.spec.in == DType::kBool) {
-    return run.Folded<uint8_t, Fold::kSum, int64_t>();
+    return Counted(run);
   } else {
-    return run.Folded<C, Fold::kSum>();
+    return run.Folded<C, Join::kSum>(Fold::kSum);
   }
 }
 

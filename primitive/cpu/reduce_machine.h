@@ -90,7 +90,7 @@ class ReduceMachine {
   // ---- inner = 1 ----
 
   Total RowPart(int64_t begin, int64_t end) const {
-    C buffer[kChunk];
+    alignas(64) C buffer[kChunk];
     const int64_t most = source_.copies() ? kChunk : R::kRowElements;
     Total total = r_.Start();
     for (int64_t a = begin; a < end;) {
@@ -145,8 +145,8 @@ class ReduceMachine {
     const int64_t most = std::min(kChunk, kShortTile / row / 16 * 16);
     ParallelFor(shape_.outer, kElementwiseGrain / axis, [&](int64_t begin, int64_t end) {
       alignas(64) char tile[kShortTile];
-      C buffer[kChunk];
-      typename R::Lanes lanes;
+      alignas(64) C buffer[kChunk];
+      alignas(64) typename R::Lanes lanes;
       for (int64_t first = begin; first < end; first += most) {
         const int64_t n = std::min(most, end - first);
         const int64_t from = first * shape_.outer_stride;
@@ -194,7 +194,7 @@ class ReduceMachine {
         term += kChunksAtOnce;
         continue;
       }
-      C buffer[kChunk];
+      alignas(64) C buffer[kChunk];
       const int64_t rows = std::min(blocks.group, end - a);
       r_.Add(lanes, rows * width, Load(from, rows * width, buffer));
       filled = std::max(filled, rows * width);
@@ -211,7 +211,7 @@ class ReduceMachine {
   // Rows [begin, end) of `width` columns; `offset` is that of the first column of the first row.
   void ColumnPart(const ColumnBlocks& blocks, int64_t width, int64_t offset, int64_t begin,
                   int64_t end, Total* totals) const {
-    typename R::Lanes lanes;
+    alignas(64) typename R::Lanes lanes;
     std::fill_n(totals, width, r_.Start());
     for (int64_t a = begin; a < end;) {
       const int64_t filled = AddRows(lanes, blocks, width, offset, a, end);
@@ -225,7 +225,7 @@ class ReduceMachine {
   void AddSeveral(typename R::Lanes& lanes, int64_t n, int64_t offset, int64_t stride) const {
     if constexpr (R::kAddsSeveral) {
       if (!source_.copies()) return r_.AddSeveral(lanes, n, Load(offset, n, nullptr), stride);
-      C buffer[kChunksAtOnce * kChunk];
+      alignas(64) C buffer[kChunksAtOnce * kChunk];
       for (int64_t k = 0; k < kChunksAtOnce; ++k) {
         Load(offset + k * stride, n, buffer + k * kChunk);
       }
@@ -261,7 +261,7 @@ class ReduceMachine {
     const int64_t terms = (shape_.axis + blocks.group - 1) / blocks.group;
     const bool in_lanes = blocks.group == 1 || (R::kFoldsLanes && parts.count == 1);
     if (!split && in_lanes && shape_.axis > 0 && terms <= R::kTerms) {
-      typename R::Lanes lanes;
+      alignas(64) typename R::Lanes lanes;
       int64_t a = 0;
       AddRows(lanes, blocks, width, offset, a, shape_.axis);
       return FinishLanes(lanes, width, index);

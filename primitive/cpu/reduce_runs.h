@@ -142,7 +142,7 @@ class ReduceRunsMachine {
     }
   }
   Total OfRun(const char* run) const {
-    C buffer[kChunk];
+    alignas(64) C buffer[kChunk];
     const int64_t most = source_.copies() ? kChunk : R::kRowElements;
     Total total = r_.Start();
     for (int64_t a = 0, n; a < runs_.length; a += n) {

@@ -38,8 +38,11 @@ constexpr Fold JoinOf(Fold fold) {
   }
 }
 
-// One number per slice, by one fold. Out is what results are computed in.
-template <class C, Fold kFold, class Out = C>
+// How the results of a fold join, which is all that is compiled of it here.
+enum class Join : uint8_t { kSum, kProduct, kExtreme };
+
+// One number per slice, by a fold that joins so. Out is what results are computed in.
+template <class C, Join kJoin, class Out = C>
 struct FoldReducer : ReducerOf<C> {
   using Chunk = const void*;
   using Total = SumOf<C>;
@@ -47,38 +50,36 @@ struct FoldReducer : ReducerOf<C> {
     C of[kChunk];
   };
 
+  Fold fold;
   Result result;
   double root;  // of kRoot
   ReduceOutput<Out> y;
   int64_t times = 1;  // that each element counts, of sums
-  ReduceLoops<C> loops = FindReduceLoops<C>(kFold), joins = FindReduceLoops<C>(JoinOf(kFold));
+  ReduceLoops<C> loops = FindReduceLoops<C>(fold), joins = FindReduceLoops<C>(JoinOf(fold));
   DType takes = kDTypeOfChunks<C>;
+  bool is_max = JoinOf(fold) == Fold::kMax;
 
-  static constexpr bool kIsMax = kFold == Fold::kMax || kFold == Fold::kAbsMax;
-  static constexpr bool kIsMin = kFold == Fold::kMin || kFold == Fold::kAbsMin;
-  static constexpr int64_t kRowElements =
-      kIsMax || kIsMin || kFold == Fold::kProd ? INT64_MAX : kChunk;  // sums in float are short
-  static constexpr int64_t kTerms =
-      kIsMax || kIsMin || (kFold == Fold::kProd && sizeof(C) == 8) || std::is_same_v<C, int64_t>
-          ? INT64_MAX
-      : std::is_same_v<C, uint8_t> ? 252  // counts of one byte
-                                   : kTermsPerLane;
+  static constexpr int64_t kRowElements = kJoin == Join::kSum ? kChunk : INT64_MAX;  // in float
+  static constexpr int64_t kTerms = kJoin != Join::kSum || std::is_same_v<C, int64_t> ? INT64_MAX
+                                    : std::is_same_v<C, uint8_t> ? 252  // counts of one byte
+                                                                 : kTermsPerLane;
   // Floats are multiplied in double, which takes twice as long as a sum.
-  static constexpr int64_t kRowPart = kFold == Fold::kProd ? kPartElements / 2 : kPartElements;
+  static constexpr int64_t kRowPart = kJoin == Join::kProduct ? kPartElements / 2 : kPartElements;
   static constexpr bool kAddsSeveral = true;
   static constexpr bool kFinishesLanes = true;
-  static constexpr bool kFoldsLanes = !(std::is_same_v<C, uint8_t> && kFold == Fold::kSum);
+  static constexpr bool kFoldsLanes = !(std::is_same_v<C, uint8_t> && kJoin == Join::kSum);
   static constexpr bool kTakesRows = true;
   DType Takes() const { return takes; }
   // Reads elements of `dtype` as they are if there are loops for them.
   void TakeNarrow(DType dtype) {
     if constexpr (std::is_floating_point_v<C>) {
-      const ReduceLoops<C> found = FindNarrowReduceLoops<C>(kFold, dtype);
+      const ReduceLoops<C> found = FindNarrowReduceLoops<C>(fold, dtype);
       if (found.rows) loops = found, takes = dtype;
     }
   }
-  static constexpr C Neutral() {
-    return kIsMax ? kLowest<C> : kIsMin ? kHighest<C> : C(kFold == Fold::kProd);
+  C Neutral() const {
+    if (kJoin != Join::kExtreme) return C(kJoin == Join::kProduct);
+    return is_max ? kLowest<C> : kHighest<C>;
   }
 
   Total Start() const { return static_cast<Total>(Neutral()); }
@@ -87,13 +88,13 @@ struct FoldReducer : ReducerOf<C> {
     loops.rows(rows, n, x, stride, totals);
   }
   Total Merge(Total a, Total b) const {
-    if constexpr (kIsMax || kIsMin) {
-      return (kIsMax ? b > a : b < a) || b != b ? b : a;
+    if constexpr (kJoin == Join::kExtreme) {
+      return (is_max ? b > a : b < a) || b != b ? b : a;
     } else if constexpr (std::is_integral_v<Total>) {
       const auto u = static_cast<uint64_t>(a), v = static_cast<uint64_t>(b);
-      return static_cast<Total>(kFold == Fold::kProd ? u * v : u + v);
+      return static_cast<Total>(kJoin == Join::kProduct ? u * v : u + v);
     } else {
-      return kFold == Fold::kProd ? a * b : a + b;
+      return kJoin == Join::kProduct ? a * b : a + b;
     }
   }
   void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, Neutral()); }
@@ -142,7 +143,8 @@ struct FoldReducer : ReducerOf<C> {
     } else {
       if (result == Result::kMean) return total / static_cast<double>(axis);
       if (result == Result::kRoot) return root == 2 ? std::sqrt(total) : std::pow(total, 1 / root);
-      return axis == 0 && (kFold == Fold::kAbsMax || kFold == Fold::kAbsMin) ? 0.0 : total;
+      const bool of_sizes = fold == Fold::kAbsMax || fold == Fold::kAbsMin;
+      return axis == 0 && of_sizes ? 0.0 : total;
     }
   }
 };
@@ -236,7 +238,7 @@ struct PairReducer : ReducerOf<typename A::Element> {
 // Minimum and maximum: rows in one pass.
 template <class C, class OutputOf>
 struct ExtremesReducer
-    : PairReducer<FoldReducer<C, Fold::kMin>, FoldReducer<C, Fold::kMax>, OutputOf> {
+    : PairReducer<FoldReducer<C, Join::kExtreme>, FoldReducer<C, Join::kExtreme>, OutputOf> {
   using Chunk = const void*;
   static constexpr int64_t kRowElements = INT64_MAX;
   ExtremesLoop<C> both = FindExtremesLoop<C>(this->a.takes);
