@@ -4,6 +4,8 @@
 // from the cache for dx and for what it adds to dweight and dbias.
 #include "primitive/cpu/norm_backward.h"
 
+#include <utility>
+
 #include "primitive/cpu/simd_targets.h"
 // clang-format off
 #undef HWY_TARGET_INCLUDE
@@ -125,8 +127,20 @@ RowGradient Finish(const NormBackwardTask& t, int64_t row, RowSums s) {
   return r;
 }
 
-template <class T, bool kCentred, bool kFromY, bool kStream>
-void Apply(const NormBackwardTask& t, int64_t row, RowGradient gradient, const ColumnRange& out) {
+// stream(i) vector by vector for whole lines, put(i, count) for what is around them in [0, n): both
+// ends by one loop, as `put` is compiled for each of its calls.
+template <class D, class Put, class Stream>
+HWY_INLINE void ForLines(D d, size_t n, WholeLines lines, Put put, Stream stream) {
+  size_t i = lines.begin;
+  for (; i + hn::Lanes(d) <= lines.end; i += hn::Lanes(d)) stream(i);
+  for (size_t end = n; end > 0; i = 0, end = std::exchange(lines.begin, 0)) {
+    ForEachVector(d, end - i, [&](size_t k, size_t count) OFL_SIMD_LAMBDA { put(i + k, count); });
+  }
+}
+
+template <class T, bool kCentred, bool kFromY>
+void Apply(const NormBackwardTask& t, int64_t row, RowGradient gradient, const ColumnRange& out,
+           bool stream) {
   using C = ComputeOf<T>;
   const TagOf<T> d;
   const Row<T, kCentred, kFromY> r(t, row, out.begin);
@@ -159,11 +173,17 @@ void Apply(const NormBackwardTask& t, int64_t row, RowGradient gradient, const C
     if constexpr (kCentred) dx = hn::Sub(dx, mean_g);
     return dsum ? hn::MulAdd(dx, rstd, LoadUpTo(d, dsum + i, count, zero)) : hn::Mul(dx, rstd);
   };
-  if (t.args.dx) {
-    T* dx = RowOf<T>(t.args.dx, row, t.shape.cols) + out.begin;
-    Generate<kStream>(d, out.n, dx, one_vector);
+  T* dx = t.args.dx ? RowOf<T>(t.args.dx, row, t.shape.cols) + out.begin : nullptr;
+  const auto put = [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    const auto v = one_vector(i, count);
+    if (dx) StoreUpTo(v, d, dx + i, count);
+  };
+  if constexpr (kFromY) {
+    ForEachVector(d, out.n, put);
   } else {
-    ForEachVector(d, out.n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA { one_vector(i, count); });
+    const WholeLines lines = stream ? FindWholeLines(dx, out.n, hn::Lanes(d)) : WholeLines{0, 0};
+    ForLines(d, out.n, lines, put,
+             [&](size_t i) OFL_SIMD_LAMBDA { StreamTo(one_vector(i, hn::Lanes(d)), d, dx + i); });
   }
 }
 
@@ -202,13 +222,9 @@ void Invert(int64_t n, const void* weight_data, void* inverse_data) {
 void Flush() { hwy::FlushStream(); }
 
 template <class T, bool kCentred, bool kFromY>
-constexpr NormBackwardKernels kKernels = {&Sums<T, kCentred, kFromY>,
-                                          &Finish<T, kCentred, kFromY>,
-                                          &Apply<T, kCentred, kFromY, false>,
-                                          &Apply<T, kCentred, kFromY, !kFromY>,
-                                          &Flush,
-                                          &Merge<ComputeOf<T>>,
-                                          &Invert<ComputeOf<T>>};
+constexpr NormBackwardKernels kKernels = {&Sums<T, kCentred, kFromY>,  &Finish<T, kCentred, kFromY>,
+                                          &Apply<T, kCentred, kFromY>, &Flush,
+                                          &Merge<ComputeOf<T>>,        &Invert<ComputeOf<T>>};
 
 }  // namespace
 

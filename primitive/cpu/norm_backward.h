@@ -43,11 +43,10 @@ struct NormBackwardKernels {
   RowSums (*sums)(const NormBackwardTask& task, int64_t row, int64_t begin, int64_t n);
   // From the sums of the whole row.
   RowGradient (*finish)(const NormBackwardTask& task, int64_t row, RowSums sums);
-  // dx and what the row adds to the sums over rows; stream_apply stores dx past the caches, and
-  // flush() must follow the last one.
-  void (*apply)(const NormBackwardTask& task, int64_t row, RowGradient r, const ColumnRange& out);
-  void (*stream_apply)(const NormBackwardTask& task, int64_t row, RowGradient r,
-                       const ColumnRange& out);
+  // dx and what the row adds to the sums over rows. stream: dx, which must be there, is stored past
+  // the caches, and flush() must follow the last one.
+  void (*apply)(const NormBackwardTask& task, int64_t row, RowGradient r, const ColumnRange& out,
+                bool stream);
   void (*flush)();
   // out[i] = sum over j < count of in[j * stride + i], compensated.
   void (*merge)(int64_t n, int64_t count, int64_t stride, const void* in, void* out);

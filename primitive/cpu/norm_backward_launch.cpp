@@ -94,7 +94,6 @@ class Launcher {
         args.dx && args.dx != args.dy &&
         (args.dsum ? 4 : 3) * shape.rows * shape.cols * static_cast<int64_t>(SizeOf(spec_.dtype)) >=
             Plan::kStreamBytes;
-    const auto apply = stream ? kernels_.stream_apply : kernels_.apply;
     const int64_t grain = std::max<int64_t>(1, RowGrain(shape.cols) / plan_.chunk_rows);
     ParallelFor(plan_.chunks, grain, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
@@ -102,7 +101,7 @@ class Launcher {
         const int64_t end = std::min((i + 1) * plan_.chunk_rows, task_.shape.rows);
         for (int64_t row = i * plan_.chunk_rows; row < end; ++row) {
           const RowSums sums = kernels_.sums(task_, row, 0, task_.shape.cols);
-          apply(task_, row, kernels_.finish(task_, row, sums), out);
+          kernels_.apply(task_, row, kernels_.finish(task_, row, sums), out, stream);
         }
       }
       if (stream) kernels_.flush();
@@ -132,7 +131,9 @@ class Launcher {
       for (int64_t i = first; i < last; ++i) {
         const int64_t begin = i * Plan::kColumns;
         const ColumnRange out = Zeroed(0, begin, std::min(Plan::kColumns, cols - begin));
-        for (int64_t row = 0; row < rows; ++row) kernels_.apply(task_, row, gradients[row], out);
+        for (int64_t row = 0; row < rows; ++row) {
+          kernels_.apply(task_, row, gradients[row], out, /*stream=*/false);
+        }
       }
     });
   }

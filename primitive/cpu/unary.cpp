@@ -69,10 +69,8 @@ void SignLoop(int64_t n, const void* x_data, void* y_data, const UnaryParams&) {
     StoreUpTo(kTurn ? hn::Xor(bits, sign) : hn::AndNot(sign, bits), d, y + i, count);
   });
 }
-bool IsShortFloat(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
-
 template <class F>
-UnaryCode::Loop Numbers(DType dtype, F f) {
+UnaryCode::Loop Integers(DType dtype, F) {
   switch (dtype) {
     case DType::kUInt8:
       return &Loop<uint8_t, F>;
@@ -85,8 +83,19 @@ UnaryCode::Loop Numbers(DType dtype, F f) {
     case DType::kInt64:
       return &Loop<int64_t, F>;
     default:
-      return Short(dtype, f);
+      return nullptr;
   }
+}
+template <class F>
+UnaryCode::Loop Numbers(DType dtype, F f) {
+  return IsFloating(dtype) ? Short(dtype, f) : Integers(dtype, f);
+}
+// Where the 16-bit floats have a loop of their own: f for the others.
+template <class F>
+UnaryCode::Loop Signs(DType dtype, UnaryCode::Loop of_bits, F f) {
+  if (dtype == DType::kFloat16 || dtype == DType::kBFloat16) return of_bits;
+  if (dtype == DType::kFloat32) return &ShortLoop<float, F>;
+  return dtype == DType::kFloat64 ? &ShortLoop<double, F> : Integers(dtype, f);
 }
 
 template <class D>
@@ -169,8 +178,7 @@ UnaryCode::Loop FindUnary(UnaryOp op, DType dtype) {
   [](auto d, auto x, const UnaryParams& params) OFL_SIMD_LAMBDA { return expression; }
   switch (op) {
     case UnaryOp::kNeg:
-      if (IsShortFloat(dtype)) return &SignLoop<true>;
-      return Numbers(dtype, OFL_FN(Negative(d, x)));
+      return Signs(dtype, &SignLoop<true>, OFL_FN(Negative(d, x)));
     case UnaryOp::kExp:
       return Floats(dtype, OFL_FN(ExpOf(d, x)));
     case UnaryOp::kLog:
@@ -178,8 +186,7 @@ UnaryCode::Loop FindUnary(UnaryOp op, DType dtype) {
     case UnaryOp::kRelu:  // NaN stays
       return Numbers(dtype, OFL_FN(hn::IfThenElse(hn::Gt(hn::Zero(d), x), hn::Zero(d), x)));
     case UnaryOp::kAbs:
-      if (IsShortFloat(dtype)) return &SignLoop<false>;
-      return Numbers(dtype, OFL_FN(Absolute(d, x)));
+      return Signs(dtype, &SignLoop<false>, OFL_FN(Absolute(d, x)));
     case UnaryOp::kSqrt:
       return Short(dtype, OFL_FN(hn::Sqrt(x)));
     case UnaryOp::kRsqrt:
