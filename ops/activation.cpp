@@ -6,6 +6,7 @@
 #include "functional/activation.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <string_view>
 
@@ -121,29 +122,32 @@ constexpr int SlopeOf(std::string_view name) {
   while (kSlopes[i].name != name) ++i;
   return i;
 }
-template <int kSlope>
-int NumAttrs() {
-  return static_cast<int>(std::count_if(std::begin(kSlopes[kSlope].attrs),
-                                        std::end(kSlopes[kSlope].attrs),
+int NumAttrs(const SlopeEntry& entry) {
+  return static_cast<int>(std::count_if(std::begin(entry.attrs), std::end(entry.attrs),
                                         [](const char* name) { return name != nullptr; }));
 }
 
-// dy times the slope at x, by the op; its attributes are the first of `attrs`.
-template <int kSlope>
-StatusOr<Tensor> CallSlope(const Tensor& dy, const Tensor& x, const Attrs& attrs) {
-  static const int count = NumAttrs<kSlope>();
-  static const OpExpr& op = []() -> const OpExpr& {
-    OpBuilder builder(kSlopes[kSlope].name);
+// The op of an entry, found when it is first called.
+const OpExpr& SlopeOp(int slope) {
+  static std::atomic<const OpExpr*> found[std::size(kSlopes)];
+  const OpExpr* op = found[slope].load(std::memory_order_acquire);
+  if (op == nullptr) {
+    OpBuilder builder(kSlopes[slope].name);
     builder.Input("dy").Input("x").Output("dx");
-    for (int i = 0; i < count; ++i) builder.Attr(kSlopes[kSlope].attrs[i]);
-    return builder.Get();
-  }();
+    for (int i = 0; i < NumAttrs(kSlopes[slope]); ++i) builder.Attr(kSlopes[slope].attrs[i]);
+    op = &builder.Get();
+    found[slope].store(op, std::memory_order_release);
+  }
+  return *op;
+}
+// dy times the slope at x, by the op; its attributes are the first of `attrs`.
+StatusOr<Tensor> CallSlope(int slope, const Tensor& dy, const Tensor& x, const Attrs& attrs) {
   Attrs numbers;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < NumAttrs(kSlopes[slope]); ++i) {
     const Scalar* scalar = std::get_if<Scalar>(&attrs[i]);
     numbers.push_back(scalar ? AttrValue(scalar->to<double>()) : attrs[i]);
   }
-  return Call(op, {dy, x}, numbers);
+  return Call(SlopeOp(slope), {dy, x}, numbers);
 }
 
 Status InferSlope(InferContext& c) {
@@ -171,25 +175,29 @@ StatusOr<Tensor> BendGradient(C c, Bend bend) {
   return functional::Cast(product, x.dtype);
 }
 
-template <int kSlope>
-void DefineSlope(OpDef& op) {
-  static constexpr const SlopeEntry& entry = kSlopes[kSlope];
+// Functions of an entry know it by its index, so that one of each kind is compiled for all.
+void DefineSlopeAt(OpDef& op, int slope) {
+  const SlopeEntry& entry = kSlopes[slope];
   op.Input("dy").Input("x").Output("dx");
-  for (int i = 0; i < NumAttrs<kSlope>(); ++i) op.Attr(entry.attrs[i], AttrType::kFloat);
+  for (int i = 0; i < NumAttrs(entry); ++i) op.Attr(entry.attrs[i], AttrType::kFloat);
   op.doc = entry.doc;
   op.infer = InferSlope;
   op.sbp = SplitAllAxes;
   op.sbp_text = "split on any dim";
-  op.save = [](const Attrs&, Needs needs) {
-    const bool both = (needs & Bit(1)) != 0 && entry.bend != nullptr;
+  op.save = [bends = entry.bend != nullptr](const Attrs&, Needs needs) {
+    const bool both = (needs & Bit(1)) != 0 && bends;
     return SavePlan{.inputs = (both ? Bit(0) : 0) | (both || (needs & Bit(0)) ? Bit(1) : 0)};
   };
-  op.backward = [](GradContext& c) -> Status {
+  op.backward = [slope](GradContext& c) -> Status {
     if (c.needs(0)) {
-      OFL_RETURN_IF_ERROR(c.Set(0, CallSlope<kSlope>(c.grad(0), c.input(1), c.attrs())));
+      OFL_RETURN_IF_ERROR(c.Set(0, CallSlope(slope, c.grad(0), c.input(1), c.attrs())));
     }
-    return c.needs(1) ? c.Set(1, BendGradient(c, entry.bend)) : OkStatus();
+    return c.needs(1) ? c.Set(1, BendGradient(c, kSlopes[slope].bend)) : OkStatus();
   };
+}
+template <int kSlope>
+void DefineSlope(OpDef& op) {
+  DefineSlopeAt(op, kSlope);
 }
 
 // ---- The activations ----
@@ -263,19 +271,17 @@ constexpr ActivationEntry kActivations[] = {
 };
 // clang-format on
 
-template <int kIndex, bool kInPlace>
-void DefineActivation(OpDef& op) {
-  static constexpr const ActivationEntry& entry = kActivations[kIndex];
-  op.Input(kInPlace ? "self" : "x",
-           kInPlace ? InputDef::Kind::kMutated : InputDef::Kind::kRequired);
+void DefineForm(OpDef& op, const ActivationEntry& entry, bool in_place) {
+  op.Input(in_place ? "self" : "x",
+           in_place ? InputDef::Kind::kMutated : InputDef::Kind::kRequired);
   op.Output("y");
   for (const AttrEntry& attr : entry.attrs) {
     if (attr.name) op.Attr(attr.name, attr.type);
   }
   op.doc = entry.doc;
-  op.infer = [](InferContext& c) -> Status {
+  op.infer = [&entry, in_place](InferContext& c) -> Status {
     // Kernels load integers and bool as float32 where an op is for floats.
-    const bool widened = !kInPlace && entry.dtypes == kFloatingSet && !IsFloating(c.dtype(0));
+    const bool widened = !in_place && entry.dtypes == kFloatingSet && !IsFloating(c.dtype(0));
     const DType dtype = widened ? DType::kFloat32 : c.dtype(0);
     if (!(entry.dtypes & SetOf(dtype))) {
       return UnsupportedDType(c.op(), "the input", dtype, "one of " + ToString(entry.dtypes));
@@ -285,15 +291,19 @@ void DefineActivation(OpDef& op) {
   };
   op.sbp = SplitAllAxes;
   op.sbp_text = "split on any dim";
-  op.save = [](const Attrs& attrs, Needs) {
-    const bool output = entry.output_suffices(attrs, kInPlace);
+  op.save = [suffices = entry.output_suffices, in_place](const Attrs& attrs, Needs) {
+    const bool output = suffices(attrs, in_place);
     return SavePlan{.inputs = output ? 0 : Bit(0), .outputs = output ? Bit(0) : 0};
   };
-  op.backward = [](GradContext& c) -> Status {
-    return c.Set(0, c.output(0).defined()
-                        ? CallSlope<entry.slope_of_output>(c.grad(0), c.output(0), c.attrs())
-                        : CallSlope<entry.slope>(c.grad(0), c.input(0), c.attrs()));
+  op.backward = [&entry](GradContext& c) -> Status {
+    const bool of_output = c.output(0).defined();
+    return c.Set(0, CallSlope(of_output ? entry.slope_of_output : entry.slope, c.grad(0),
+                              of_output ? c.output(0) : c.input(0), c.attrs()));
   };
+}
+template <int kIndex, bool kInPlace>
+void DefineActivation(OpDef& op) {
+  DefineForm(op, kActivations[kIndex], kInPlace);
 }
 
 template <int... I>

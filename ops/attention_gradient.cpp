@@ -3,10 +3,14 @@
 
 #include <limits>
 
+#include "functional/binary.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/matmul.h"
 #include "functional/select.h"
 #include "functional/triangle.h"
+#include "functional/unary.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/op_expr.h"
 #include "ops/term.h"

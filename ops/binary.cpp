@@ -276,10 +276,17 @@ DType Promoted(const InferContext& c) {
   return KindOf(other) > KindOf(strong) ? other : strong;
 }
 
-Status InferBroadcast(InferContext& c, const BinaryEntry& entry, bool in_place) {
+// What the ops of an entry differ in.
+struct Form {
+  const BinaryEntry* entry;
+  bool in_place, widens;
+};
+
+Status InferBroadcast(InferContext& c, const Form& form) {
+  const BinaryEntry& entry = *form.entry;
   DType dtype = Promoted(c);
-  if (Widens(entry) && !IsFloating(dtype)) dtype = DType::kFloat32;
-  if (in_place) {
+  if (form.widens && !IsFloating(dtype)) dtype = DType::kFloat32;
+  if (form.in_place) {
     if (KindOf(dtype) > KindOf(c.dtype(0))) {
       return DTypeMismatch(c.op(), "the second operand", c.dtype(1), Name(c.dtype(0)));
     }
@@ -305,21 +312,25 @@ Status Backward(GradContext& c, const BinaryEntry& entry) {
   return OkStatus();
 }
 
-template <size_t kIndex, bool kInPlace>
-void DefineBinary(OpDef& op) {
-  static constexpr const BinaryEntry& entry = kBinaryEntries[kIndex];
-  if (kInPlace)
+void DefineForm(OpDef& op, const Form& form) {
+  const BinaryEntry& entry = *form.entry;
+  if (form.in_place)
     op.Input("self", InputDef::Kind::kMutated).Input("other").Output("out");
   else
     op.Input("a").Input("b").Output("out");
   op.doc = entry.doc;
   op.scalar_operands = true;
   op.differentiable = entry.gradient_a != nullptr;
-  op.infer = [](InferContext& c) -> Status { return InferBroadcast(c, entry, kInPlace); };
+  op.infer = [form](InferContext& c) { return InferBroadcast(c, form); };
   op.sbp = BroadcastSignatures;
   op.sbp_text = kBroadcastSbpText;
-  op.save = [](const Attrs&, Needs needs) { return entry.save(needs); };
-  op.backward = [](GradContext& c) -> Status { return Backward(c, entry); };
+  op.save = [save = entry.save](const Attrs&, Needs needs) { return save(needs); };
+  op.backward = [&entry](GradContext& c) { return Backward(c, entry); };
+}
+template <size_t kIndex, bool kInPlace>
+void DefineBinary(OpDef& op) {
+  constexpr const BinaryEntry& entry = kBinaryEntries[kIndex];
+  DefineForm(op, {&entry, kInPlace, Widens(entry)});
 }
 
 template <size_t... I>

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "functional/copy.h"
+#include "functional/unary.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "ops/term.h"
 

@@ -3,6 +3,7 @@
 
 #include "functional/cat.h"
 #include "functional/shapes.h"
+#include "functional/view.h"
 #include "oneflow_lite/framework/dispatch.h"
 
 namespace oneflow_lite {

@@ -2,9 +2,14 @@
 //
 // Determinants. d det(A) = <cof(A), dA> with the matrix of cofactors det(A) A^-T, which is there
 // for a singular A too: Higham, "What is the adjugate of a matrix?" (2020).
+#include "functional/binary.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/host_value.h"
+#include "functional/reduce.h"
 #include "functional/shapes.h"
+#include "functional/unary.h"
+#include "functional/view.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "ops/linalg.h"
 

@@ -10,6 +10,7 @@
 #include "functional/creation.h"
 #include "functional/select.h"
 #include "functional/shapes.h"
+#include "functional/view.h"
 #include "ops/linalg.h"
 
 namespace oneflow_lite {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "functional/binary.h"
+#include "functional/copy.h"
 #include "functional/layer_norm.h"
 #include "functional/rms_norm.h"
 #include "oneflow_lite/core/error.h"

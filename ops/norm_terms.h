@@ -4,7 +4,10 @@
 // gradients of gradients can be composed of them.
 #pragma once
 
+#include "functional/binary.h"
+#include "functional/copy.h"
 #include "functional/norm.h"
+#include "functional/unary.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include "functional/binary.h"
 #include "functional/cat.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/reduce.h"
 #include "functional/scan.h"
 #include "functional/select.h"
 #include "functional/statistics.h"
 #include "functional/ternary.h"
+#include "functional/unary.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/dispatch.h"

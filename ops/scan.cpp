@@ -3,10 +3,13 @@
 // Scans along one dim, from either end.
 #include "functional/scan.h"
 
+#include "functional/binary.h"
 #include "functional/cat.h"
 #include "functional/creation.h"
 #include "functional/index.h"
 #include "functional/select.h"
+#include "functional/unary.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/dispatch.h"

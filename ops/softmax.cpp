@@ -5,6 +5,7 @@
 #include "functional/softmax.h"
 
 #include "functional/copy.h"
+#include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_registry.h"

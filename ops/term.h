@@ -8,20 +8,25 @@
 //   return c.Set(0, u.value);
 #pragma once
 
-#include "functional/binary.h"
-#include "functional/copy.h"
-#include "functional/reduce.h"
-#include "functional/ternary.h"
-#include "functional/unary.h"
-#include "functional/view.h"
+#include "oneflow_lite/core/tensor.h"
 
 namespace oneflow_lite {
 
+// Copied and destroyed in term.cpp: inlined, that is most of the code of a formula, and of the time
+// that compiling it takes.
 struct Term {
-  StatusOr<Tensor> value = Tensor();
+  Term();
+  Term(StatusOr<Tensor> v);
+  Term(const Term& o);
+  Term(Term&& o) noexcept;
+  Term& operator=(const Term& o);
+  Term& operator=(Term&& o) noexcept;
+  ~Term();
 
   bool ok() const { return value.ok(); }
   bool nothing() const { return value.ok() && !value->defined(); }
+
+  StatusOr<Tensor> value = Tensor();
 };
 
 template <class F>
@@ -31,77 +36,32 @@ Term Combine(const Term& a, const Term& b, F f) {
   return {f(*a.value, *b.value)};
 }
 
-inline Term operator-(const Term& a) {
-  return !a.ok() || a.nothing() ? a : Term{functional::Neg(*a.value)};
-}
-inline Term operator+(const Term& a, const Term& b) {
-  if (a.nothing()) return b;
-  if (b.nothing()) return a;
-  return Combine(a, b, [](auto& x, auto& y) { return functional::Add(x, y); });
-}
-inline Term operator-(const Term& a, const Term& b) {
-  if (a.nothing()) return -b;
-  if (b.nothing()) return a;
-  return Combine(a, b, [](auto& x, auto& y) { return functional::Sub(x, y); });
-}
-inline Term operator*(const Term& a, const Term& b) {
-  if (a.nothing()) return a;
-  if (b.nothing()) return b;
-  return Combine(a, b, [](auto& x, auto& y) { return functional::Mul(x, y); });
-}
-inline Term operator*(const Term& a, double b) {
-  return !a.ok() || a.nothing() ? a : Term{functional::Mul(*a.value, Scalar(b))};
-}
+Term operator-(const Term& a);
+Term operator+(const Term& a, const Term& b);
+Term operator-(const Term& a, const Term& b);
+Term operator*(const Term& a, const Term& b);
+Term operator*(const Term& a, double b);
 // Precondition: b is something.
-inline Term operator/(const Term& a, const Term& b) {
-  if (a.nothing()) return a;
-  return Combine(a, b, [](auto& x, auto& y) { return functional::Div(x, y); });
-}
+Term operator/(const Term& a, const Term& b);
 
 // A number beside a tensor. Precondition: the Term is something.
-inline Term operator+(const Term& a, double b) {
-  return a.ok() ? Term{functional::Add(*a.value, Scalar(b))} : a;
-}
-inline Term operator-(double a, const Term& b) {
-  return b.ok() ? Term{functional::Sub(Scalar(a), *b.value)} : b;
-}
+Term operator+(const Term& a, double b);
+Term operator-(double a, const Term& b);
 // f of a tensor, as in Apply(functional::Exp, x). Precondition: a is something.
-inline Term Apply(StatusOr<Tensor> (*f)(const Tensor&), const Term& a) {
-  return a.ok() ? Term{f(*a.value)} : a;
-}
+Term Apply(StatusOr<Tensor> (*f)(const Tensor&), const Term& a);
 
 // x, or the nearer of -most and most: where a formula is 0 beyond them, which would be multiplied
 // by infinity. Precondition: x is something.
-inline Term Within(double most, const Term& x) {
-  if (!x.ok()) return x;
-  return Term{functional::Clamp(*x.value, Operand(Scalar(-most)), Operand(Scalar(most)))};
-}
+Term Within(double most, const Term& x);
 
 // The sum over one dim, which stays as size 1; a 0-dim tensor is its own sum.
-inline Term SumOver(const Term& a, int64_t dim) {
-  if (!a.ok() || a.nothing()) return a;
-  const Dims dims = a.value->ndim() == 0 ? Dims{} : Dims{dim};
-  return {functional::Sum(*a.value, dims, /*keepdim=*/true)};
-}
+Term SumOver(const Term& a, int64_t dim);
 // The sum over the dims from `axis` on, which stay as size 1.
-inline Term SumFrom(const Term& a, int axis) {
-  if (!a.ok() || a.nothing()) return a;
-  Dims dims;
-  for (int d = axis; d < a.value->ndim(); ++d) dims.push_back(d);
-  return {functional::Sum(*a.value, dims, /*keepdim=*/true)};
-}
+Term SumFrom(const Term& a, int axis);
 
 // The sum over what was broadcast from `shape`.
-inline Term SumTo(const Term& a, const Shape& shape) {
-  return !a.ok() || a.nothing() ? a : Term{functional::SumToShape(*a.value, shape)};
-}
+Term SumTo(const Term& a, const Shape& shape);
 // As a gradient of a tensor of this dtype and shape, to which it broadcasts.
-inline Term As(const Term& a, DType dtype, const Shape& shape) {
-  if (!a.ok() || a.nothing()) return a;
-  StatusOr<Tensor> t = a.value;
-  if (t->shape() != shape) t = functional::Expand(*t, shape);
-  if (t.ok() && t->dtype() != dtype) t = functional::Cast(*t, dtype);
-  return {std::move(t)};
-}
+Term As(const Term& a, DType dtype, const Shape& shape);
 
 }  // namespace oneflow_lite

@@ -14,6 +14,7 @@
 #include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/select.h"
+#include "functional/unary.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/kernel_registry.h"
@@ -294,10 +295,8 @@ Status Backward(GradContext& c, const TernaryEntry& entry) {
   return OkStatus();
 }
 
-template <size_t kIndex, bool kInPlace>
-void DefineTernary(OpDef& op) {
-  static constexpr const TernaryEntry& entry = kTernaryEntries[kIndex];
-  if (kInPlace)
+void DefineForm(OpDef& op, const TernaryEntry& entry, bool in_place) {
+  if (in_place)
     op.Input("self", InputDef::Kind::kMutated).Input("b").Input("c").Output("out");
   else
     op.Input("a").Input("b").Input("c").Output("out");
@@ -305,19 +304,21 @@ void DefineTernary(OpDef& op) {
   op.doc = entry.doc;
   op.scalar_operands = true;
   op.differentiable = entry.gradient[0] != nullptr;
-  op.infer = [](InferContext& c) -> Status {
-    return InferTernary(c, entry.dtypes, entry.comparison);
-  };
+  op.infer = [&entry](InferContext& c) { return InferTernary(c, entry.dtypes, entry.comparison); };
   op.sbp = BroadcastSignatures;
   op.sbp_text = kBroadcastSbpText;
-  op.save = [](const Attrs&, Needs needs) {
+  op.save = [&entry](const Attrs&, Needs needs) {
     SavePlan plan{.keep_numbers = true};  // the weight of lerp, the alpha of add
     for (int i = 0; i < 3; ++i) {
       if (needs & Bit(i)) plan.inputs |= entry.saved[i];
     }
     return plan;
   };
-  op.backward = [](GradContext& c) -> Status { return Backward(c, entry); };
+  op.backward = [&entry](GradContext& c) { return Backward(c, entry); };
+}
+template <size_t kIndex, bool kInPlace>
+void DefineTernary(OpDef& op) {
+  DefineForm(op, kTernaryEntries[kIndex], kInPlace);
 }
 
 void DefineIsClose(OpDef& op) {

@@ -4,11 +4,14 @@
 // an op of its own, <name>_backward(dy, saved), whose second derivative is a formula again.
 #include "functional/unary.h"
 
+#include <atomic>
 #include <cmath>
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
+#include "functional/binary.h"
 #include "functional/binary_math.h"
+#include "functional/copy.h"
 #include "functional/creation.h"
 #include "functional/select.h"
 #include "functional/special.h"
@@ -228,14 +231,31 @@ SavePlan PlanOf(const UnaryRow& row) {
   return {.inputs = save == kSaveInput ? Bit(0) : 0, .outputs = save == kSaveOutput ? Bit(0) : 0};
 }
 
-Status SetGradient(GradContext& c, const UnaryRow& row, const OpExpr* backward) {
-  if (row.gradient == UnaryRow::kZero) {  // whatever flows back: infinity times 0 is NaN
-    const Tensor& dy = c.grad(0);
-    return c.Set(0, functional::Zeros(dy.shape().dims(), dy.dtype(), dy.device()));
+// <name>_backward of each row that has one, found when it is first called.
+const OpExpr& BackwardOf(size_t index) {
+  static std::atomic<const OpExpr*> found[kNumUnaryRows];
+  const OpExpr* op = found[index].load(std::memory_order_acquire);
+  if (op == nullptr) {
+    op = *FindOp(absl::StrCat(kUnaryRows[index].name, "_backward"));
+    found[index].store(op, std::memory_order_release);
   }
-  if (row.gradient == UnaryRow::kFormula) return c.Set(0, FormulaOf(row.name)->gradient(c));
-  const Tensor& saved = row.gradient == UnaryRow::kFromInput ? c.input(0) : c.output(0);
-  return c.Set(0, Call(*backward, {c.grad(0), saved}, c.attrs()));
+  return *op;
+}
+
+Status SetZero(GradContext& c) {  // whatever flows back: infinity times 0 is NaN
+  const Tensor& dy = c.grad(0);
+  return c.Set(0, functional::Zeros(dy.shape().dims(), dy.dtype(), dy.device()));
+}
+std::function<Status(GradContext&)> GradientOf(size_t index) {
+  const UnaryRow& row = kUnaryRows[index];
+  if (row.gradient == UnaryRow::kZero) return SetZero;
+  if (row.gradient == UnaryRow::kFormula) {
+    return [f = FormulaOf(row.name)->gradient](GradContext& c) { return c.Set(0, f(c)); };
+  }
+  return [index, from_input = row.gradient == UnaryRow::kFromInput](GradContext& c) {
+    const Tensor& saved = from_input ? c.input(0) : c.output(0);
+    return c.Set(0, Call(BackwardOf(index), {c.grad(0), saved}, c.attrs()));
+  };
 }
 
 void AddAttrs(OpDef& op, const UnaryRow& row) {
@@ -244,36 +264,32 @@ void AddAttrs(OpDef& op, const UnaryRow& row) {
   }
 }
 
-template <size_t kIndex>
-void DefineUnary(OpDef& op) {
-  static constexpr const UnaryRow& row = kUnaryRows[kIndex];
-  static_assert(row.gradient != UnaryRow::kFormula || FormulaOf(row.name) != nullptr,
-                "the row says kFormula; kUnaryFormulas has none of its name");
+Status InferUnary(InferContext& c, bool is_float, bool truth, DTypeSet dtypes) {
+  // Kernels load integers and bool as float32 where an op is for floats.
+  const DType dtype = is_float && !IsFloating(c.dtype(0)) ? DType::kFloat32 : c.dtype(0);
+  if (!(dtypes & SetOf(dtype))) {
+    return UnsupportedDType(c.op(), "the input", dtype, "one of " + ToString(dtypes));
+  }
+  c.SetOutput(0, c.shape(0), truth ? DType::kBool : dtype);
+  return OkStatus();
+}
+
+// Functions of a row know it by its index, so that one of each kind is compiled for all rows.
+void DefineRow(OpDef& op, size_t index) {
+  const UnaryRow& row = kUnaryRows[index];
   op.Input("in").Output("out");
   AddAttrs(op, row);
   op.doc = row.doc;
-  op.infer = [](InferContext& c) -> Status {
-    constexpr DTypeSet dtypes = DTypesOf(row.rule);
-    // Kernels load integers and bool as float32 where an op is for floats.
-    const bool widened = row.rule == UnaryRow::kFloat && !IsFloating(c.dtype(0));
-    const DType dtype = widened ? DType::kFloat32 : c.dtype(0);
-    if (!(dtypes & SetOf(dtype))) {
-      return UnsupportedDType(c.op(), "the input", dtype, "one of " + ToString(dtypes));
-    }
-    c.SetOutput(0, c.shape(0), row.rule == UnaryRow::kTruth ? DType::kBool : dtype);
-    return OkStatus();
+  op.infer = [is_float = row.rule == UnaryRow::kFloat, truth = row.rule == UnaryRow::kTruth,
+              dtypes = DTypesOf(row.rule)](InferContext& c) {
+    return InferUnary(c, is_float, truth, dtypes);
   };
   op.sbp = SplitAllAxes;
   op.sbp_text = "split on any dim";
   op.differentiable = row.gradient != UnaryRow::kNone;
   if (!op.differentiable) return;
-  op.save = [](const Attrs&, Needs) { return PlanOf(row); };
-  op.backward = [](GradContext& c) -> Status {
-    static const OpExpr* backward = row.gradient < UnaryRow::kFromInput
-                                        ? nullptr
-                                        : *FindOp(absl::StrCat(row.name, "_backward"));
-    return SetGradient(c, row, backward);
-  };
+  op.save = [plan = PlanOf(row)](const Attrs&, Needs) { return plan; };
+  op.backward = GradientOf(index);
 }
 
 // g times the bend, computed as kernels do: the 16-bit floats in float32, rounded once.
@@ -284,63 +300,82 @@ StatusOr<Tensor> BendGradientOf(const GradContext& c, const UnaryBend& bend) {
   return Cast(product, dtype);
 }
 
-template <size_t kIndex>
-Status BackwardOfBackward(GradContext& c) {
-  static constexpr const UnaryRow& row = kUnaryRows[kIndex];
-  static constexpr const UnaryBend* bend = BendOf(row.name);
-  static const OpExpr* backward = *FindOp(absl::StrCat(row.name, "_backward"));
+Status BackwardOfBackward(GradContext& c, size_t index) {
   if (c.needs(0)) {
-    OFL_RETURN_IF_ERROR(c.Set(0, Call(*backward, {c.grad(0), c.input(1)}, c.attrs())));
+    OFL_RETURN_IF_ERROR(c.Set(0, Call(BackwardOf(index), {c.grad(0), c.input(1)}, c.attrs())));
   }
   if (!c.needs(1)) return OkStatus();
-  if constexpr (bend == nullptr) {
-    return Error(ErrorKind::kNotImplemented, row.name, "_backward(): saved has no gradient");
-  } else {
-    return c.Set(1, BendGradientOf(c, *bend));
+  const char* name = kUnaryRows[index].name;
+  const UnaryBend* bend = BendOf(name);
+  if (bend == nullptr) {
+    return Error(ErrorKind::kNotImplemented, name, "_backward(): saved has no gradient");
   }
+  return c.Set(1, BendGradientOf(c, *bend));
 }
 
-template <size_t kIndex>
-void DefineUnaryBackward(OpDef& op) {
-  static constexpr const UnaryRow& row = kUnaryRows[kIndex];
+Status InferBackward(InferContext& c) {
+  for (int i = 0; i < 2; ++i) {
+    if (!(kFloatingSet & SetOf(c.dtype(i)))) {
+      return UnsupportedDType(c.op(), i == 0 ? "dy" : "saved", c.dtype(i),
+                              "one of " + ToString(kFloatingSet));
+    }
+  }
+  if (c.dtype(0) != c.dtype(1)) {
+    return DTypeMismatch(c.op(), "saved", c.dtype(1), Name(c.dtype(0)));
+  }
+  if (c.shape(0) != c.shape(1)) {
+    return ShapeMismatch(c.op(), "saved", c.shape(1), c.shape(0).ToString());
+  }
+  c.SetOutput(0, c.shape(0), c.dtype(0));
+  return OkStatus();
+}
+
+void DefineRowBackward(OpDef& op, size_t index) {
+  const UnaryRow& row = kUnaryRows[index];
   op.Input("dy").Input("saved").Output("dx");
   AddAttrs(op, row);
   op.doc = absl::StrCat("dy times the slope of ", row.name, ", from its ",
                         row.gradient == UnaryRow::kFromInput ? "input." : "output.");
-  op.infer = [](InferContext& c) -> Status {
-    for (int i = 0; i < 2; ++i) {
-      if (!(kFloatingSet & SetOf(c.dtype(i)))) {
-        return UnsupportedDType(c.op(), i == 0 ? "dy" : "saved", c.dtype(i),
-                                "one of " + ToString(kFloatingSet));
-      }
-    }
-    if (c.dtype(0) != c.dtype(1)) {
-      return DTypeMismatch(c.op(), "saved", c.dtype(1), Name(c.dtype(0)));
-    }
-    if (c.shape(0) != c.shape(1)) {
-      return ShapeMismatch(c.op(), "saved", c.shape(1), c.shape(0).ToString());
-    }
-    c.SetOutput(0, c.shape(0), c.dtype(0));
-    return OkStatus();
-  };
+  op.infer = InferBackward;
   op.sbp = BroadcastSignatures;  // of two of one shape: both split alike
   op.sbp_text = "split on any dim, both alike";
   op.save = [](const Attrs&, Needs needs) {
     return SavePlan{.inputs = Bit(1) | (needs & Bit(1) ? Bit(0) : 0)};
   };
-  op.backward = BackwardOfBackward<kIndex>;
+  op.backward = [index](GradContext& c) { return BackwardOfBackward(c, index); };
 }
 
 template <size_t kIndex>
-bool RegisterRow() {
+void DefineUnary(OpDef& op) {
   constexpr const UnaryRow& row = kUnaryRows[kIndex];
-  if constexpr (row.gradient >= UnaryRow::kFromInput) {
-    static const std::string backward = absl::StrCat(row.name, "_backward");
-    internal::AppendOp(backward.c_str(), DefineUnaryBackward<kIndex>, __FILE__, __LINE__);
-    internal::KeepLayout(backward);
+  static_assert(row.gradient != UnaryRow::kFormula || FormulaOf(row.name) != nullptr,
+                "the row says kFormula; kUnaryFormulas has none of its name");
+  DefineRow(op, kIndex);
+}
+template <size_t kIndex>
+void DefineUnaryBackward(OpDef& op) {
+  DefineRowBackward(op, kIndex);
+}
+
+bool AppendRow(size_t index, void (*define)(OpDef&), void (*define_backward)(OpDef&)) {
+  static std::string names[kNumUnaryRows];  // of the gradients' ops
+  const char* name = kUnaryRows[index].name;
+  bool done = true;
+  if (define_backward != nullptr) {
+    names[index] = absl::StrCat(name, "_backward");
+    done = internal::AppendOp(names[index].c_str(), define_backward, __FILE__, __LINE__) &&
+           internal::KeepLayout(names[index]);
   }
-  return internal::AppendOp(row.name, DefineUnary<kIndex>, __FILE__, __LINE__) &&
-         internal::KeepLayout(row.name);
+  return internal::AppendOp(name, define, __FILE__, __LINE__) && internal::KeepLayout(name) && done;
+}
+template <size_t kIndex>
+bool RegisterRow() {
+  constexpr bool kHasBackward = kUnaryRows[kIndex].gradient >= UnaryRow::kFromInput;
+  if constexpr (kHasBackward) {
+    return AppendRow(kIndex, DefineUnary<kIndex>, DefineUnaryBackward<kIndex>);
+  } else {
+    return AppendRow(kIndex, DefineUnary<kIndex>, nullptr);
+  }
 }
 template <size_t... I>
 bool RegisterUnary(std::index_sequence<I...>) {
