@@ -18,7 +18,7 @@ using Kind = Sbp::Kind;
 bool SplitsClasses(const Sbp& s) { return s.kind == Kind::kSplit && s.axis == 1; }
 
 // How a tensor of rows lies: as the logits' rows do, and `classes` where they split the classes.
-NdSbp Rows(const NdSbp& logits, Sbp classes) {
+NdSbp SbpOfRows(const NdSbp& logits, Sbp classes) {
   NdSbp sbp = logits;
   for (Sbp& s : sbp) {
     if (SplitsClasses(s)) s = classes;
@@ -42,7 +42,7 @@ StatusOr<Tensor> Largest(const Tensor& logits, const Tensor& part) {
   }
   const Shape shape{logits.shape()[0], parts};
   OFL_ASSIGN_OR_RETURN(Tensor all, FromShard(most, shape, g.placement, g.sbp));
-  OFL_ASSIGN_OR_RETURN(all, Boxed(all, g.placement, Rows(g.sbp, Sbp::Broadcast())));
+  OFL_ASSIGN_OR_RETURN(all, Boxed(all, g.placement, SbpOfRows(g.sbp, Sbp::Broadcast())));
   OFL_ASSIGN_OR_RETURN(const Tensor mine, ToLocal(all));
   return Amax(mine, Dims{1}, /*keepdim=*/true);
 }
@@ -51,8 +51,8 @@ StatusOr<Tensor> Largest(const Tensor& logits, const Tensor& part) {
 StatusOr<Tensor> SumOverClasses(const Tensor& term, const Tensor& logits) {
   const GlobalSpec& g = *GlobalOf(logits);
   OFL_ASSIGN_OR_RETURN(const Tensor sum, FromShard(term, Shape{logits.shape()[0]}, g.placement,
-                                                   Rows(g.sbp, Sbp::PartialSum())));
-  return Boxed(sum, g.placement, Rows(g.sbp, Sbp::Broadcast()));
+                                                   SbpOfRows(g.sbp, Sbp::PartialSum())));
+  return Boxed(sum, g.placement, SbpOfRows(g.sbp, Sbp::Broadcast()));
 }
 
 // Logits less their row's largest, of this rank's classes; and log sum exp of that over all ranks'.
@@ -87,7 +87,7 @@ bool HasSplitClasses(const Tensor& logits) {
 
 StatusOr<Tensor> BesideClasses(const Tensor& rows, const Tensor& logits) {
   const GlobalSpec& g = *GlobalOf(logits);
-  return Boxed(rows, g.placement, Rows(g.sbp, Sbp::Broadcast()));
+  return Boxed(rows, g.placement, SbpOfRows(g.sbp, Sbp::Broadcast()));
 }
 
 StatusOr<Tensor> OfEachRow(const Tensor& number, const Tensor& x) {

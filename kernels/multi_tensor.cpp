@@ -103,7 +103,7 @@ bool RegisterRows() {
   }
   return true;
 }
-const bool registered = RegisterRows();
+const bool rows_registered = RegisterRows();
 
 class MultiNormKernel final : public PrimitiveKernel<TensorNorms> {
  public:

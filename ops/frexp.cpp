@@ -36,7 +36,7 @@ void DefineFrexp(OpDef& op) {
 }
 
 OFL_REGISTER_OP("frexp", DefineFrexp);
-const bool keeps_layout = internal::KeepLayout("frexp");
+const bool frexp_keeps_layout = internal::KeepLayout("frexp");
 
 }  // namespace
 }  // namespace oneflow_lite

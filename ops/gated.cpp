@@ -47,7 +47,7 @@ void SplitOtherDims(const SbpContext& c, std::vector<SbpSignature>* out) {
     out->push_back(s);
   }
 }
-constexpr char kSbpText[] = "split by any dim but the one that is halved";
+constexpr char kHalvedSbpText[] = "split by any dim but the one that is halved";
 
 template <bool kSwiglu>
 void DefineUnit(OpDef& op) {
@@ -61,7 +61,7 @@ void DefineUnit(OpDef& op) {
     return OkStatus();
   };
   op.sbp = SplitOtherDims;
-  op.sbp_text = kSbpText;
+  op.sbp_text = kHalvedSbpText;
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0)}; };
   op.backward = [](GradContext& c) -> Status {
     return c.Set(0,
@@ -169,7 +169,7 @@ void DefineUnitBackward(OpDef& op) {
     return OkStatus();
   };
   op.sbp = SplitOtherDims;
-  op.sbp_text = kSbpText;
+  op.sbp_text = kHalvedSbpText;
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
   op.backward = DifferentiateBackward<kSwiglu>;
 }

@@ -45,7 +45,7 @@ Cost CostOf(const InferContext& c, absl::Span<const TensorSpec> outputs) {
   cost.bytes += static_cast<double>(outputs[0].shape.numel()) * SizeOf(outputs[0].dtype);
   return cost;
 }
-constexpr char kCostText[] =
+constexpr char kMarginCostText[] =
     "each input is read once, each output written once; one operation for each element of x";
 
 // The gradient in functors that record what they do.
@@ -90,7 +90,7 @@ void DefineMultiMargin(OpDef& op) {
   };
   op.sbp_text = "split by rows";
   op.cost = CostOf;
-  op.cost_text = kCostText;
+  op.cost_text = kMarginCostText;
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(0) | Bit(1)}; };
   op.backward = [](GradContext& c) -> Status {
     static const OpExpr& backward = OpBuilder("multi_margin_backward")
@@ -127,7 +127,7 @@ void DefineMultiMarginBackward(OpDef& op) {
   };
   op.sbp_text = "split by rows";
   op.cost = CostOf;
-  op.cost_text = kCostText;
+  op.cost_text = kMarginCostText;
 }
 
 OFL_REGISTER_OP("multi_margin", DefineMultiMargin);

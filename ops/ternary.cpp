@@ -348,7 +348,7 @@ const bool ternary_registered =
     RegisterTernary(std::make_index_sequence<std::size(kTernaryEntries)>()) &&
     RegisterInPlace(std::make_index_sequence<kNumInPlace>());
 OFL_REGISTER_OP("isclose", DefineIsClose);
-const bool keeps_layout = internal::KeepLayout("isclose");
+const bool isclose_keeps_layout = internal::KeepLayout("isclose");
 
 }  // namespace
 }  // namespace oneflow_lite
