@@ -2,10 +2,13 @@
 //
 // The end of the dispatch chain: infer, allocate, and launch the kernel (local), or stop after
 // inference (meta).
+#include <utility>
+
 #include "oneflow_lite/core/device_backend.h"
 #include "oneflow_lite/core/elementwise.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/argument_name.h"
+#include "oneflow_lite/framework/destination.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_registry.h"
@@ -16,6 +19,9 @@ namespace {
 
 using Specs = absl::InlinedVector<TensorSpec, 4>;
 using OutputSpecs = absl::InlinedVector<TensorSpec, 2>;
+
+// Of the Destination of this thread; null: there is none, or an op has taken it.
+[[gnu::tls_model("initial-exec")]] thread_local const Tensor* destination = nullptr;
 
 bool IsScalarOperand(const OpDef& def, const Tensor& t) {
   return def.scalar_operands && t.ndim() == 0 && t.device().type == DeviceType::kCPU;
@@ -86,6 +92,11 @@ Tensor LaidOutLikeInputs(const OpCall& call, Tensor out) {
   return strides.empty() ? out : out.WithGeometry(out.shape(), std::move(strides), 0);
 }
 
+bool FitsDestination(const TensorSpec& spec, Device device) {
+  return spec.shape == destination->shape() && spec.dtype == destination->dtype() &&
+         device == destination->device();
+}
+
 Status AllocateOutputs(OpCall& call, Device device) {
   const OpDef& def = call.op.def();
   Specs inputs;
@@ -111,6 +122,11 @@ Status AllocateOutputs(OpCall& call, Device device) {
   const Device where = def.makes_outputs ? Device{DeviceType::kMeta, 0} : device;
   for (; i < outputs.size(); ++i) {
     if (!IsDType(outputs[i].dtype)) return CheckDType(def.name, outputs[i].dtype);
+    if (destination && outputs.size() == 1 && FitsDestination(outputs[i], where)) {
+      call.outputs->push_back(*std::exchange(destination, nullptr));
+      call.outputs->back().storage()->BumpVersion();
+      continue;
+    }
     OFL_ASSIGN_OR_RETURN(Tensor out, Tensor::Empty(outputs[i].shape, outputs[i].dtype, where));
     call.outputs->push_back(LaidOutLikeInputs(call, std::move(out)));
   }
@@ -261,6 +277,10 @@ Status LaunchOverLists(OpCall& call, Device device) {
 
 }  // namespace
 
+internal::Destination::Destination(const Tensor& out)
+    : before_(std::exchange(destination, AnyMode() ? nullptr : &out)) {}
+internal::Destination::~Destination() { destination = before_; }
+
 Status internal::DispatchBackend(OpCall& call) {
   const OpDef& def = call.op.def();
   bool global = false;
@@ -273,7 +293,12 @@ Status internal::DispatchBackend(OpCall& call) {
   }
   bool empty = !def.makes_outputs;
   for (const Tensor& t : *call.outputs) empty = empty && t.numel() == 0;
-  if (device.type != DeviceType::kMeta && !empty) OFL_RETURN_IF_ERROR(LaunchKernel(call, device));
+  if (device.type != DeviceType::kMeta && !empty) {
+    const Tensor* const wanted = std::exchange(destination, nullptr);
+    const Status s = LaunchKernel(call, device);
+    destination = wanted;
+    if (!s.ok()) return s;
+  }
   if (WritesInput(call)) call.inputs[0].storage()->BumpVersion();
   return OkStatus();
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/destination.h"
 
 namespace oneflow_lite {
 namespace {
@@ -86,6 +87,8 @@ ModeGuard::~ModeGuard() {
   while (!modes.empty() && !modes.back().mode) modes.pop_back();
   UpdateAnyMode();
 }
+
+bool internal::AnyMode() { return state.any_mode; }
 
 bool GradEnabled() { return state.grad_enabled; }
 void SetGradEnabled(bool enabled) { state.grad_enabled = enabled; }

@@ -15,6 +15,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/argument_name.h"
 #include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/destination.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/functions.h"
 #include "python/bindings/global.h"
@@ -355,10 +356,16 @@ PyObject* CallAsRead(const BoundFunction& called, PyObject* self, PyObject* cons
     const FunctionSchema& f = *b.schema;
     Value result;
     Status s;
+    const Tensor there = out ? WrittenAtOnce(values, out) : Tensor();
     {
       const ScopeOf scope(values);
       GilRelease unlocked(IsLargeWork(values) || (b.waits && AnyOnGpu(values)));
-      s = f(absl::MakeSpan(values), &result);
+      if (there.defined()) {
+        const internal::Destination destination(there);
+        s = f(absl::MakeSpan(values), &result);
+      } else {
+        s = f(absl::MakeSpan(values), &result);
+      }
     }
     if (!s.ok()) return Raise(InWordsOf(f, s));
     if (out) return StoreResults(f.name.c_str(), result, out, b.results);

@@ -6,6 +6,7 @@
 #include "functional/copy.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/items.h"
 #include "python/bindings/named_results.h"
@@ -28,6 +29,7 @@ Status Store(const char* function, const Tensor& result, const Tensor& out) {
   if (result.device() != out.device()) {
     return DeviceMismatch(function, "out", out.device(), "the result", result.device());
   }
+  if (result.IsSame(out)) return OkStatus();
   if (result.shape() == out.shape()) {
     return Renamed(function, functional::CopyInto(out, result).status());
   }
@@ -41,7 +43,33 @@ Status Store(const char* function, const Tensor& result, const Tensor& out) {
   return OkStatus();
 }
 
+// Whether a call may write `out` before it has read t.
+bool MayWriteBefore(const Tensor& out, const Tensor& t) {
+  if (!t.defined()) return true;
+  return !t.impl()->global_spec && !t.storage()->Overlaps(*out.storage()) &&
+         !(GradEnabled() && autograd::RequiresGrad(t));
+}
+
 }  // namespace
+
+Tensor WrittenAtOnce(absl::Span<const Value> values, PyObject* out) {
+  if (!IsTensor(out)) return Tensor();
+  const Tensor& t = Unwrap(out);
+  if (!t.is_contiguous() || t.numel() == 0 || t.impl()->global_spec || t.impl()->autograd ||
+      t.device().type == DeviceType::kMeta) {
+    return Tensor();
+  }
+  for (const Value& value : values) {
+    if (const Tensor* one = std::get_if<Tensor>(&value)) {
+      if (!MayWriteBefore(t, *one)) return Tensor();
+    } else if (const TensorList* list = std::get_if<TensorList>(&value)) {
+      for (const Tensor& each : *list) {
+        if (!MayWriteBefore(t, each)) return Tensor();
+      }
+    }
+  }
+  return t;
+}
 
 void TakeOver(const Tensor& t, const Tensor& from) {
   TensorImpl& impl = *t.impl();

@@ -16,6 +16,11 @@ namespace oneflow_lite::python {
 PyObject* StoreResults(const char* function, const Value& result, PyObject* out,
                        PyTypeObject* named);
 
+// The tensor that a call with these arguments may write its result into at once; undefined where
+// there is none: `out` is no tensor, has history or not the layout for it, or shares memory with an
+// argument.
+Tensor WrittenAtOnce(absl::Span<const Value> values, PyObject* out);
+
 // Lets a tensor have the storage and geometry of another; history and object stay.
 void TakeOver(const Tensor& t, const Tensor& from);
 

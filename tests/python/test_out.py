@@ -139,3 +139,43 @@ def test_a_histogram_is_written_with_its_names():
     found = flow.histogram(x, 4, out=(hist, edges))
     assert found.hist is hist and found.bin_edges is edges
     assert hist.tolist() == [1, 2, 0, 1] and edges.tolist() == [0, 1, 2, 3, 4]
+
+
+def _same(got, expected):
+    return got.shape == expected.shape and np.array_equal(
+        host(got), host(expected), equal_nan=host(got).dtype.kind == "f"
+    )
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_every_function_gives_the_same_with_a_target(count, device):
+    """Which it may write before it is done, unless an argument shares its memory."""
+    given = np.random.default_rng(9).uniform(0.1, 0.9, (count, 4, 4))
+    tried = 0
+    for name in dir(flow._C):
+        function = getattr(flow._C, name)
+        if name.startswith("_") or name.endswith("_") or not callable(function):
+            continue
+        xs = [flow.tensor(x, device=device) for x in given]
+        try:
+            expected, again = function(*xs), function(*xs)
+        except Exception:  # arguments of another kind
+            continue
+        if name.startswith("atleast_") or not isinstance(expected, flow.Tensor):
+            continue  # several results
+        if not _same(again, expected):
+            continue  # random ones
+        tried += 1
+        out = flow.zeros(expected.shape, dtype=expected.dtype, device=device)
+        assert function(*xs, out=out) is out and _same(out, expected), name
+        assert all(_same(x, flow.tensor(a)) for x, a in zip(xs, given, strict=True)), name
+        if expected.shape != (4, 4) or expected.dtype is not flow.float64:
+            continue
+        for i in range(count):
+            xs = [flow.tensor(x, device=device) for x in given]
+            assert _same(function(*xs, out=xs[i]), expected), name
+            memory = flow.zeros(20, dtype=flow.float64, device=device)
+            xs = [flow.tensor(x, device=device) for x in given]
+            xs[i] = memory[:16].view(4, 4).copy_(xs[i])
+            assert _same(function(*xs, out=memory[4:].view(4, 4)), expected), name
+    assert tried > {1: 80, 2: 40, 3: 5}[count]
