@@ -138,16 +138,26 @@ def logspace(
     For an integer dtype the ends lose their fractions first, and each power its own; OverflowError
     where the power at an end does not fit.
     """
-    steps, base = _size("logspace", "steps", steps), float(base)
-    start, end = _ends("logspace", start, end)
-    if dtype is not None and not dtype.is_floating_point:
+    if type(steps) is not int or steps < 0:
+        steps = _size("logspace", "steps", steps)
+    if type(start) not in _NUMBERS or type(end) not in _NUMBERS:
+        start, end = _ends("logspace", start, end)
+    base, dtype = float(base), dtype or _ext.float32
+    if not dtype.is_floating_point:
         start, end = math.trunc(start), math.trunc(end)
         for exponent in (start, end)[:steps]:
             power = base**exponent if base or exponent >= 0 else math.inf
             _C.full([], math.trunc(power), dtype=dtype)  # refuses what does not fit
-    exponents = linspace(start, end, steps, dtype=_ext.float64, device=device)
-    values: Tensor = base**exponents
-    return values.to(None, dtype or _ext.float32).requires_grad_(requires_grad)
+    # e^(x log(b)) is off in the last bits of float64, which the other floats have not.
+    rounds = dtype.is_floating_point and dtype is not _ext.float64
+    scale = math.log(base) if rounds and 0 < base < math.inf else math.nan
+    low, high = start * scale, end * scale
+    scaled = math.isfinite(low) and math.isfinite(high)
+    ends = (low, high) if scaled else (float(start), float(end))
+    where = () if device is None else (_ext.device(device),)
+    exponents = _linspace(steps, *ends, _ext.float64, *where)
+    values: Tensor = (exponents.exp_() if scaled else base**exponents).to(dtype)
+    return values.requires_grad_() if requires_grad else values
 
 
 # Methods of Tensor: of the same dtype and device.

@@ -439,6 +439,18 @@ def test_logspace(device):
             assert not flow.logspace(*arguments).isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_logspace_of_fewer_digits_is_the_rounded_power(dtype, device):
+    """By exponentials where base and scaled ends are finite and positive, by powers beyond."""
+    for base in (10.0, 2.0, 0.5, math.e, 1.0, 1e-300, 1e300, 0.0, -2.0, math.inf, math.nan):
+        for start, end, steps in ((0, 2, 3), (-4, 4, 9), (-1, 1, 257), (0, math.inf, 2)):
+            with np.errstate(all="ignore"):
+                exponents = host(flow.linspace(start, end, steps, dtype=flow.float64))
+                expected = flow.tensor(np.power(base, exponents)).to(getattr(flow, dtype))
+            got = flow.logspace(start, end, steps, base, dtype=getattr(flow, dtype), device=device)
+            np.testing.assert_array_equal(host(got), host(expected))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
 def test_linspace_refuses_ends_that_do_not_fit(dtype):
     kind = getattr(flow, dtype)
