@@ -36,11 +36,14 @@ StatusOr<Tensor> Changes(const Tensor& items) {
 
 struct Runs {
   Tensor first;   // the place of each run's first item
-  Tensor of;      // each item's run
-  Tensor counts;  // each run's length
+  Tensor of;      // each item's run, if it is wanted
+  Tensor counts;  // each run's length, if it is wanted
+};
+struct Wants {
+  bool inverse = true, counts = true;
 };
 
-StatusOr<Runs> FindRuns(const Tensor& items) {
+StatusOr<Runs> FindRuns(const Tensor& items, Wants wants) {
   const int64_t n = items.shape()[0];
   const Device device = items.device();
   if (n == 0) {
@@ -52,13 +55,16 @@ StatusOr<Runs> FindRuns(const Tensor& items) {
   Runs runs;
   OFL_ASSIGN_OR_RETURN(const Tensor changes, Changes(items));
   OFL_ASSIGN_OR_RETURN(const Tensor zero, Zeros(Shape{1}, DType::kInt64, device));
-  OFL_ASSIGN_OR_RETURN(const Tensor later_runs, CumSum(changes, 0));
-  OFL_ASSIGN_OR_RETURN(runs.of, Cat(TensorList{zero, later_runs}, 0));
+  if (wants.inverse) {
+    OFL_ASSIGN_OR_RETURN(const Tensor later_runs, CumSum(changes, 0));
+    OFL_ASSIGN_OR_RETURN(runs.of, Cat(TensorList{zero, later_runs}, 0));
+  }
   // A run begins one behind each change, and ends where the next one begins.
   OFL_ASSIGN_OR_RETURN(Tensor later, Argwhere(changes));
   OFL_ASSIGN_OR_RETURN(later, Reshape(later, Shape{-1}));
   OFL_ASSIGN_OR_RETURN(later, Add(later, Scalar(1)));
   OFL_ASSIGN_OR_RETURN(runs.first, Cat(TensorList{zero, later}, 0));
+  if (!wants.counts) return runs;
   OFL_ASSIGN_OR_RETURN(const Tensor end, Full(Dims{1}, Scalar(n), DType::kInt64, device));
   OFL_ASSIGN_OR_RETURN(const Tensor behind, Cat(TensorList{later, end}, 0));
   OFL_ASSIGN_OR_RETURN(runs.counts, Sub(behind, runs.first));
@@ -88,7 +94,7 @@ StatusOr<Tensor> Unsorted(const Tensor& of, const Tensor& order) {
   return ScatterInto(zeros, 0, order, of);
 }
 
-StatusOr<TensorList> UniqueElements(const Tensor& x, bool consecutive) {
+StatusOr<TensorList> UniqueElements(const Tensor& x, bool consecutive, Wants wants) {
   OFL_ASSIGN_OR_RETURN(Tensor items, Reshape(x, Shape{-1}));
   Tensor order;
   if (!consecutive) {
@@ -96,8 +102,9 @@ StatusOr<TensorList> UniqueElements(const Tensor& x, bool consecutive) {
     items = pair[0];
     order = pair[1];
   }
-  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(items));
+  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(items, wants));
   OFL_ASSIGN_OR_RETURN(Tensor values, Gather(items, 0, runs.first));
+  if (!wants.inverse) return TensorList{values, Tensor(), runs.counts};
   if (!consecutive) {
     OFL_ASSIGN_OR_RETURN(runs.of, Unsorted(runs.of, order));
   }
@@ -190,7 +197,7 @@ StatusOr<Tensor> UniqueValues(const Tensor& x, bool consecutive) {
   return Cat(TensorList{first, others}, 0);
 }
 
-StatusOr<TensorList> UniqueSlices(const Tensor& x, int64_t axis, bool consecutive) {
+StatusOr<TensorList> UniqueSlices(const Tensor& x, int64_t axis, bool consecutive, Wants wants) {
   OFL_ASSIGN_OR_RETURN(Tensor rows, x.ndim() == 0 ? Unsqueeze(x, 0) : Movedim(x, {axis}, {0}));
   const int64_t n = rows.shape()[0];
   int64_t m = 1;
@@ -201,19 +208,33 @@ StatusOr<TensorList> UniqueSlices(const Tensor& x, int64_t axis, bool consecutiv
     OFL_ASSIGN_OR_RETURN(order, OrderOfRows(rows));
     OFL_ASSIGN_OR_RETURN(rows, IndexSelect(rows, 0, order));
   }
-  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(rows));
+  OFL_ASSIGN_OR_RETURN(Runs runs, FindRuns(rows, wants));
   Tensor first = runs.first;
   if (!consecutive) {
     OFL_ASSIGN_OR_RETURN(first, Gather(order, 0, first));
+  }
+  if (!consecutive && wants.inverse) {
     OFL_ASSIGN_OR_RETURN(runs.of, Unsorted(runs.of, order));
   }
   OFL_ASSIGN_OR_RETURN(Tensor values, IndexSelect(x, axis, first));
   return TensorList{values, runs.of, runs.counts};
 }
 
+// The different ones, each one's number among them, and how often they occur; what is not wanted
+// may be undefined.
+StatusOr<TensorList> Parts(const Tensor& x, std::optional<int64_t> dim, bool consecutive,
+                           Wants wants) {
+  const char* name = consecutive ? "unique_consecutive" : "unique";
+  if (!x.defined()) return NotDefined(name, "input");
+  if (!dim) return UniqueElements(x.Detach(), consecutive, wants);
+  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, *dim, x));
+  return UniqueSlices(x.Detach(), axis, consecutive, wants);
+}
+
 StatusOr<Tensor> ValuesAlone(const Tensor& x, std::optional<int64_t> dim, bool consecutive) {
   if (x.defined() && !dim) return UniqueValues(x, consecutive);
-  OFL_ASSIGN_OR_RETURN(TensorList all, UniqueWithCounts(x, dim, consecutive));
+  OFL_ASSIGN_OR_RETURN(TensorList all,
+                       Parts(x, dim, consecutive, {.inverse = false, .counts = false}));
   return std::move(all[0]);
 }
 
@@ -223,7 +244,7 @@ StatusOr<Value> Wanted(const Tensor& x, std::optional<int64_t> dim, bool consecu
     OFL_ASSIGN_OR_RETURN(Tensor values, ValuesAlone(x, dim, consecutive));
     return Value(std::move(values));
   }
-  OFL_ASSIGN_OR_RETURN(TensorList all, UniqueWithCounts(x, dim, consecutive));
+  OFL_ASSIGN_OR_RETURN(TensorList all, Parts(x, dim, consecutive, {inverse, counts}));
   TensorList some{all[0]};
   if (inverse) some.push_back(all[1]);
   if (counts) some.push_back(all[2]);
@@ -242,11 +263,7 @@ StatusOr<Value> ConsecutiveFunction(const Tensor& x, bool inverse, bool counts,
 
 StatusOr<TensorList> UniqueWithCounts(const Tensor& x, std::optional<int64_t> dim,
                                       bool consecutive) {
-  const char* name = consecutive ? "unique_consecutive" : "unique";
-  if (!x.defined()) return NotDefined(name, "input");
-  if (!dim) return UniqueElements(x.Detach(), consecutive);
-  OFL_ASSIGN_OR_RETURN(const int64_t axis, WrapDim(name, *dim, x));
-  return UniqueSlices(x.Detach(), axis, consecutive);
+  return Parts(x, dim, consecutive, {});
 }
 
 StatusOr<Tensor> Unique(const Tensor& x, std::optional<int64_t> dim) {

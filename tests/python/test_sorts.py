@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sorts, selections and searches at every width where another way is taken, on both devices."""
 
+import functools
+
 import numpy as np
 import pytest
 from numerics import ALL, FLOATS, HALVES, INTEGERS, bits, flow, host, tensor
@@ -304,6 +306,19 @@ def test_unique_slices_are_in_order(device):
                 np.testing.assert_array_equal(host(y), z.reshape(host(y).shape))
     empty = flow.zeros(0, 3, device=device).unique(return_counts=True, dim=0)
     assert empty[0].shape == (0, 3) and empty[1].shape == (0,)
+
+
+@pytest.mark.parametrize("function", ["unique", "unique_consecutive"])
+def test_what_unique_gives_beside_the_values_is_as_if_all_were_asked_for(function, device):
+    a = RNG.integers(-2, 2, (40, 2))
+    for x, dim in ((a, None), (a, 0), (a, 1), (a[:0], None), (a[:0], 0), (a[:1], None)):
+        x = flow.tensor(x, device=device)
+        f = functools.partial(getattr(flow, function), x, dim=dim)
+        values, inverse, counts = f(return_inverse=True, return_counts=True)
+        for alone in (f(), f(return_inverse=True)[0], f(return_counts=True)[0]):
+            assert alone.equal(values)
+        assert f(return_inverse=True)[1].equal(inverse)
+        assert f(return_counts=True)[1].equal(counts)
 
 
 def test_unique_consecutive(device):
