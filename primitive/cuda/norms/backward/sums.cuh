@@ -107,30 +107,25 @@ __global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceW
 #pragma unroll 1
     for (int unit = way; unit < units; unit += P::kReduceUnroll * kWays) {
       Pack<C, N> more[P::kReduceUnroll];
-#pragma unroll
-      for (int u = 0; u < P::kReduceUnroll; ++u) {
+      Unroll<P::kReduceUnroll>([&](int u) {
         more[u] = Pack<C, N>{};
         if (unit + u * kWays < units) more[u] = LoadAlignedPack<N>(part + u * kWays * stride);
-      }
-#pragma unroll
-      for (int u = 0; u < P::kReduceUnroll; ++u) sum += more[u];
+      });
+      Unroll<P::kReduceUnroll>([&](int u) { sum += more[u]; });
       part += P::kReduceUnroll * kWays * stride;
     }
   } else if (first < cols) {  // what is left of the last 16 bytes
 #pragma unroll 1
     for (int unit = way; unit < units; unit += kWays, part += kWays * stride) {
-#pragma unroll
-      for (int i = 0; i < N; ++i) sum.v[i] += first + i < cols ? part[i] : C(0);
+      Unroll<N>([&](int i) { sum.v[i] += first + i < cols ? part[i] : C(0); });
     }
   }
-#pragma unroll
-  for (int i = 0; i < N; ++i) slots[way][lane * N + i] = sum.v[i];
+  Unroll<N>([&](int i) { slots[way][lane * N + i] = sum.v[i]; });
   __syncthreads();
   const int64_t place = int64_t{blockIdx.x} * kColumns + threadIdx.x;
   if (threadIdx.x >= kColumns || place >= cols) return;
   C totals[4] = {};  // side by side: one sum would wait for each addition in turn
-#pragma unroll
-  for (int w = 0; w < kWays; ++w) totals[w % 4] += slots[w][threadIdx.x];
+  Unroll<kWays>([&](int w) { totals[w % 4] += slots[w][threadIdx.x]; });
   const C total = (totals[0] + totals[1]) + (totals[2] + totals[3]);
   const int64_t vector = place / N;
   int64_t col = place;
@@ -156,12 +151,10 @@ __global__ void __launch_bounds__(NormPolicy::kCorrectColumns* NormPolicy::kCorr
 #pragma unroll 1
   for (int64_t row = threadIdx.x; row < a.rows; row += kAtOnce * blockDim.x) {
     C r[kAtOnce];
-#pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) {
+    Unroll<kAtOnce>([&](int i) {
       r[i] = row + i * blockDim.x < a.rows ? residual[row + i * blockDim.x] : C(0);
-    }
-#pragma unroll
-    for (const C one : r) needed |= !(one <= negligible && one >= -negligible);
+    });
+    Unroll(r, [&](const C one) { needed |= !(one <= negligible && one >= -negligible); });
   }
   if (!__syncthreads_or(needed)) return;
   const int lane = threadIdx.x % P::kCorrectColumns, way = threadIdx.x / P::kCorrectColumns;
@@ -213,16 +206,14 @@ template <class T>
 OFL_DEVICE NormDistances SumDistances(const NormBackward<T>& a, int64_t begin, int64_t end) {
   constexpr int kRows = NormExactPolicy::kMostRows;
   double mean[kRows];
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) mean[r] = r < a.rows ? static_cast<double>(a.mean[r]) : 0;
+  Unroll<kRows>([&](int r) { mean[r] = r < a.rows ? static_cast<double>(a.mean[r]) : 0; });
   NormDistances sums;
 #pragma unroll 4  // of latency, not of bytes, there is much
   for (int64_t col = begin + threadIdx.x; col < end; col += blockDim.x) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (r >= a.rows) continue;
+    Unroll<kRows>([&](int r) {
+      if (r >= a.rows) return;
       sums.v[r] += static_cast<double>(a.x[r * a.x_stride + col]) - mean[r];
-    }
+    });
   }
   return sums;
 }
@@ -257,13 +248,12 @@ __global__ void __launch_bounds__(NormExactPolicy::kThreads)
   const int64_t col = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (col >= a.cols) return;
   double gradient = 0;
-#pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (r >= a.rows) continue;
+  Unroll<kRows>([&](int r) {
+    if (r >= a.rows) return;
     const double v = static_cast<double>(a.x[r * a.x_stride + col]) - a.mean[r];
     const double x_hat = (v - sums.v[r] / static_cast<double>(a.cols)) * a.rstd[r];
     gradient += static_cast<double>(a.dy[r * a.cols + col]) * x_hat;
-  }
+  });
   StoreWeightGradient<T>(a.dweight, a.float_weight, col, static_cast<ComputeType<T>>(gradient));
 }
 
