@@ -41,7 +41,7 @@ struct SpreadReducer {
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;
-  static constexpr bool kMergesEight = true;
+  static constexpr bool kMergesEight = sizeof(A) == 4;  // float64 has no registers for it
   A freedom;  // what squares are divided by; NaN for a slice without elements
   bool root;
 
