@@ -11,13 +11,35 @@
 namespace oneflow_lite {
 namespace cuda {
 
+// A thread's share of the states of a result's chunks. As many as there mostly are, of four blocks
+// of a multiprocessor, are asked for at once.
+template <int kThreads, class R>
+OFL_DEVICE typename R::State MergeChunks(const R& r, const typename R::State* states,
+                                         const WholeRows& p, int rank) {
+  using State = typename R::State;
+  constexpr int kAhead = 3;
+  State state = r.Identity();
+#pragma unroll 1
+  for (int c = rank; c < p.chunks; c += kAhead * kThreads) {
+    State next[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const int at = c + j * kThreads;
+      next[j] = at < p.chunks ? states[int64_t{at} * p.results] : r.Identity();
+    }
+#pragma unroll
+    for (const State& each : next) state = r.Merge(state, each);
+  }
+  return state;
+}
+
 // A team of lanes takes a result, or a block; or a block a chunk of one: x and y of the grid.
 template <class In, class R>
 __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
     ReduceWholeRowsKernel(const In* __restrict__ x, const __grid_constant__ WholeRows p, R r,
                           ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;
-  constexpr int kThreads = WholeRows::kThreads, N = kPackSize<In>, K = R::kBatch, kAhead = 3;
+  constexpr int kThreads = WholeRows::kThreads, N = kPackSize<In>, K = R::kBatch;
   constexpr int kSlots = R::kMergesEight ? kThreads + 8 : kThreads / kWarp;
   __shared__ __align__(16) char slots_memory[kSlots * sizeof(State)];
   State* slots = reinterpret_cast<State*>(slots_memory);
@@ -66,19 +88,7 @@ __global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
     State* states = chunks.states + result;
     if (finishes) states[int64_t{chunk} * p.results] = state;
     if (!IsLastChunk(chunks.done + result, p.chunks)) return;
-    state = r.Identity();
-    // As many as there mostly are, of four blocks of a multiprocessor, are asked for at once.
-#pragma unroll 1
-    for (int c = rank; c < p.chunks; c += kAhead * kThreads) {
-      State next[kAhead];
-#pragma unroll
-      for (int j = 0; j < kAhead; ++j) {
-        const int at = c + j * kThreads;
-        next[j] = at < p.chunks ? states[int64_t{at} * p.results] : r.Identity();
-      }
-#pragma unroll
-      for (const State& each : next) state = r.Merge(state, each);
-    }
+    state = MergeChunks<kThreads>(r, states, p, rank);
   }
   if (finishes) r.Finish(state, out, place.y, slice, 1);
 }
