@@ -266,6 +266,54 @@ def test_rows_that_lie_apart(dtype, device):
         assert torch.equal(strided[7:8], function(packed[7:8, 1], *how, invariant=True))
 
 
+# Of odd widths on CUDA: column by column up to 1088 columns, of 16 bits without a mask up to 416;
+# there a warp to 2063; a block; shared memory of a block, and of a cluster; element by element.
+MASKED = (
+    50, 143, 145, 223, 225, 415, 417, 515, 641, 1001, 1087, 1089, 1091, 2047, 2063, 2065, 3073,
+    4097, 6145, 8191, 9215, 9217, 12287, 12297, 16387, 33001, 50257, 100003, 140001, 460001, 930001,
+)  # fmt: skip
+MASKS = ("none", "causal", "bool", "bool of rows", "bool of keys, causal", "additive",
+         "additive of rows", "wide of rows", "negative scale")  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MASKS)
+def test_masks_of_every_kind(kind, dtype, device, threads):
+    """A row alone and among others, its place among 16 bytes another; values are the default's."""
+    for cols in MASKED if device == "cuda" else (50, 1001):
+        count = max(9, min(MOST_ROWS, (1 << 22) // cols))
+        if "causal" in kind:
+            count = min(count, cols)  # each query sees a key
+        x = torch.randn(count, cols, device=device).to(dtype)
+        mask = torch.randn(count if "rows" in kind else 1, cols, device=device)
+        mask = mask > -1 if "bool" in kind else mask if "wide" in kind else mask.to(dtype)
+        if kind in ("none", "causal", "negative scale"):
+            mask = None
+        if kind.startswith("wide") and dtype.itemsize > 2:
+            mask = mask.to(dtype)
+        causal, scale = "causal" in kind, -0.3 if "negative" in kind else 0.3
+
+        def call(at, x=x, mask=mask, causal=causal, scale=scale, invariant=True):
+            seen = mask[at] if mask is not None and len(mask) > 1 else mask
+            return rows.scale_mask_softmax(x[at], seen, scale, causal=causal, invariant=invariant)
+
+        whole = call(slice(None))
+        assert_near(whole, call(slice(None), invariant=False), dtype, scale=1, units=16)
+        for first, n in _parts(count):
+            at = slice(first, None if causal else first + n)  # the last queries see the last keys
+            same = torch.equal(_bits(call(at)), _bits(whole[at]))
+            assert same, f"rows {first} to {first + n} of {count} x {cols} {dtype}"
+
+
+def test_masked_rows_wherever_they_begin(dtype, device):
+    for cols in (143, 1001, 2047, 6145):
+        x, mask = torch.randn(20, cols, device=device).to(dtype), torch.rand(20, cols) > 0.3
+        mask = mask.to(device)
+        first = rows.scale_mask_softmax(x, mask, 0.5, invariant=True)
+        for k in range(16 // dtype.itemsize):
+            y = rows.scale_mask_softmax(_moved(x, k), mask, 0.5, invariant=True)
+            assert torch.equal(_bits(y), _bits(first)), f"{cols} columns, {k} elements further"
+
+
 def test_masks_of_matrices(dtype, device):
     x = torch.randn(6, 5, 40, device=device).to(dtype)
     mask = torch.rand(6, 1, 40, device=device) > 0.3

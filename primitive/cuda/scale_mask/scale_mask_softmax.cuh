@@ -34,8 +34,8 @@ struct ScaleMaskPolicy {
 
   // Other rows. Beyond so many packs those without a mask, and those under one, are faster in
   // blocks.
-  static constexpr int kShortColumns = 144,
-                       kColumns = 1088;  // column by column, of 16 bits or more
+  template <class T>
+  static constexpr int kColumns = sizeof(T) == 2 ? 144 : 1088;  // column by column
   static constexpr int kPlainPacks = 96, kFormedPacks = 256;
 };
 
@@ -163,6 +163,10 @@ cudaError_t LaunchFormedBlocks(const A& a, const FormedMaskRow<T, uint32_t, fals
   return blocks <= most ? launch(cluster, Shape::kThreads) : LaunchWide(wide, call);
 }
 
+// Whether ScaleMaskRow serves: times log2(e) and x the scale is still finite.
+inline bool MayKeep(const ScaleMaskProblem& p, MaskType type) {
+  return p.scale > 0 && p.scale < 1e30 && (type == MaskType::kNone || type == MaskType::kBool);
+}
 template <bool kWhole, class T>
 ScaleMaskRow<T, kWhole> KeptRows(MaskedRows<T, uint32_t> rows) {
   if (ScaleMaskRow<T, kWhole>::kBase2) rows.scale *= kLog2E;
@@ -177,12 +181,9 @@ cudaError_t LaunchAnyMasked(const MaskedRows<T, uint32_t>& every, bool may_keep,
   using Formed = FormedMaskRow<T, uint32_t, false>;
   constexpr bool kShort = sizeof(T) == 2;
   const int64_t packs = call.cols / kPackSize<T>;
-  if (call.cols <= (kShort ? P::kShortColumns : P::kColumns)) {
-    return LaunchColumnByColumn(every, call);
-  }
-  const bool plain = every.type == MaskType::kNone;
-  if (may_keep && packs > (plain ? P::kPlainPacks : P::kFormedPacks))
-    return LaunchRowsAs<false>(KeptRows<false>(every), call);
+  if (call.cols <= P::kColumns<T>) return LaunchColumnByColumn(every, call);
+  const int64_t short_packs = every.type == MaskType::kNone ? P::kPlainPacks : P::kFormedPacks;
+  if (may_keep && packs > short_packs) return LaunchRowsAs<false>(KeptRows<false>(every), call);
   if constexpr (kShort) {
     if (packs <= P::kFormedPacks) return LaunchFormedGroups(Formed{every}, call);
   }
@@ -212,12 +213,11 @@ cudaError_t LaunchScaleMaskSoftmax(const ScaleMaskProblem& p, const T* x, const 
     return LaunchWide(A{MakeMaskedRows<T, uint64_t>(p, x, mask, y)}, call);
   }
   const auto rows = MakeMaskedRows<T, uint32_t>(p, x, mask, y);
-  const bool is_scale = p.scale > 0 && p.scale < 1e30;  // times log2(e) and x still finite
-  const bool may_keep = is_scale && (rows.type == MaskType::kNone || rows.type == MaskType::kBool);
+  const bool may_keep = MayKeep(p, rows.type);
   if (IsWhole(rows, p.cols)) {
-    const FormedMaskRow<T, uint32_t, true> formed{rows};
-    const cudaError_t error =
-        may_keep ? LaunchWholeMasked(KeptRows<true>(rows), call) : LaunchWholeMasked(formed, call);
+    using Formed = FormedMaskRow<T, uint32_t, true>;
+    const cudaError_t error = may_keep ? LaunchWholeMasked(KeptRows<true>(rows), call)
+                                       : LaunchWholeMasked(Formed{rows}, call);
     if (error != kNotServed) return error;
   }
   return LaunchAnyMasked(rows, may_keep, call);

@@ -78,21 +78,29 @@ struct InvariantOf {
   static cudaError_t ScaleMask(const ScaleMaskProblem& p, const void* x, const void* mask, void* y,
                                const Limits& limits, cudaStream_t stream) {
     const auto rows_of = [&](auto index) {
-      auto rows = internal::MakeMaskedRows<T, decltype(index)>(p, static_cast<const T*>(x), mask,
-                                                               static_cast<T*>(y));
-      rows.tiles.on = false;
-      return rows;
+      return internal::MakeMaskedRows<T, decltype(index)>(p, static_cast<const T*>(x), mask,
+                                                          static_cast<T*>(y));
     };
-    const FormedMaskRow<T, uint64_t, false> by_columns{rows_of(uint64_t{})};
+    FormedMaskRow<T, uint64_t, false> by_columns{rows_of(uint64_t{})};
+    by_columns.rows.tiles.on = false;
     // Of so many rows there is room for narrow ones alone, which have no other kernel.
     if (p.rows >> 31 != 0) return LaunchByColumns(by_columns, p.rows, p.cols, stream);
     const auto rows = rows_of(uint32_t{});
-    const StagedMaskRow<T> staged{{{rows}, {static_cast<T*>(y), p.cols}}};
-    const auto launch = [&](auto masked) {
-      const OwnMaskRow<T, Keep, decltype(masked)::value> own{{rows}, {static_cast<T*>(y), p.cols}};
+    const bool plain = rows.type == MaskType::kNone;
+    if (p.cols <= (plain && sizeof(T) == 2 ? kMostPlainColumns : kMostMaskedColumns)) {
+      return LaunchMaskedColumns(rows, {{limits, stream}, p.rows, p.cols});
+    }
+    const auto launch = [&](auto way) {
+      constexpr MaskWay kWay = decltype(way)::value;
+      const StagedMaskRow<T, kWay> staged{{{{rows}}, {static_cast<T*>(y), p.cols}}};
+      const OwnMaskRow<T, kWay> own{{{rows}}, {static_cast<T*>(y), p.cols}};
       return LaunchOwnColumns(own, staged, by_columns, p.rows, p.cols, limits, stream);
     };
-    return rows.type == MaskType::kNone ? launch(std::false_type{}) : launch(std::true_type{});
+    if (plain) return launch(std::integral_constant<MaskWay, MaskWay::kNone>());
+    if (internal::MayKeep(p, rows.type)) {
+      return launch(std::integral_constant<MaskWay, MaskWay::kHides>());
+    }
+    return launch(std::integral_constant<MaskWay, kOtherMasks<T>>());
   }
   static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
                                        void* dx, const Limits& limits, cudaStream_t stream) {

@@ -155,15 +155,17 @@ cudaError_t LaunchOwnColumns(const A& a, const Staged& staged, const Columns& by
   const int64_t packs = cols / A::kPack;
   if (cols <= kMostGroupColumns) return LaunchByColumns(by_columns, rows, cols, stream);
   const auto held = internal::RegistersOf<kOwnPacked<A>>(a);
-  if (packs <= 4 * kWarp) {
-    const auto narrow = internal::NarrowOf(held);
-    if (packs <= 2 * kWarp) return internal::LaunchOwnWarps<2>(narrow, rows, cols, stream);
-    if (packs <= 3 * kWarp) return internal::LaunchOwnWarps<3>(narrow, rows, cols, stream);
-    return internal::LaunchOwnWarps<4>(narrow, rows, cols, stream);
-  }
-  if constexpr (kMostOfWarp < A >> 4 * kWarp) {
-    if (packs <= kMostOfWarp<A>) {
-      return internal::LaunchOwnWarps<8>(internal::NarrowOf(held), rows, cols, stream);
+  if constexpr (!Offers<A, RowOffers::kOnlyWide>) {
+    if (packs <= 4 * kWarp) {
+      const auto narrow = internal::NarrowOf(held);
+      if (packs <= 2 * kWarp) return internal::LaunchOwnWarps<2>(narrow, rows, cols, stream);
+      if (packs <= 3 * kWarp) return internal::LaunchOwnWarps<3>(narrow, rows, cols, stream);
+      return internal::LaunchOwnWarps<4>(narrow, rows, cols, stream);
+    }
+    if constexpr (kMostOfWarp < A >> 4 * kWarp) {
+      if (packs <= kMostOfWarp<A>) {
+        return internal::LaunchOwnWarps<8>(internal::NarrowOf(held), rows, cols, stream);
+      }
     }
   }
   if (packs <= internal::kShiftedNarrowPacks) {

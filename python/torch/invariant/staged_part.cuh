@@ -205,6 +205,20 @@ __device__ __forceinline__ void WriteThroughImage(const A& every, int64_t row,
                every.store.y + row * every.store.row_stride + part.col, lane, kWarp);
 }
 
+// Whether an algorithm changes packs before they are put in the place of words.
+template <class A, class = void>
+struct Prepares : std::false_type {};
+template <class A>
+struct Prepares<A, std::void_t<decltype(&A::template Prepared<A::kPack>)>> : std::true_type {};
+template <class A, class Raw>
+__device__ __forceinline__ Raw PreparedBy(const A& a, const Raw& raw, int64_t col) {
+  if constexpr (Prepares<A>::value) {
+    return a.Prepared(raw, col);
+  } else {
+    return raw;
+  }
+}
+
 // What the warp's own packs come to. Those of an algorithm that stores into an image take the place
 // of the words in which they began.
 template <class A>
@@ -220,7 +234,8 @@ __device__ __forceinline__ void GatherStaged(const A& a, const StagedPart<A>& pa
         typename A::template Raw<N> raw[kAtOnce];
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k) {
-          if (begin + k * kWarp < part.count) raw[k] = get(begin + k * kWarp);
+          const int p = begin + k * kWarp;
+          if (p < part.count) raw[k] = PreparedBy(a, get(p), part.col + p * N);
         }
         __syncwarp();
 #pragma unroll
