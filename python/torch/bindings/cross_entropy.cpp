@@ -92,8 +92,8 @@ std::tuple<Tensor, Tensor> CrossEntropyForward(const Tensor& logits, const Tenso
   Tensor stats = Empty(sizes, 2, compute, call.x.device);
   if (call.shape.rows == 0) return {std::move(loss), std::move(stats)};
   CurrentStream stream(call.x.device, invariant);
-  const auto& forward = RowPrimitive<CrossEntropy>(
-      invariant, call.x.device, {.dtype = call.x.dtype}, call.shape.classes);
+  const auto& forward = RowPrimitive<CrossEntropy>(invariant, call.x.device,
+                                                   {.dtype = call.x.dtype}, call.shape.classes);
   const Workspace workspace(call.x.device, forward.WorkspaceBytes(stream, call.shape));
   Check(forward.Launch(stream, call.shape, call.x.data, call.targets(), loss.data(), stats.data(),
                        workspace.data()));
