@@ -461,7 +461,7 @@ def test_what_a_layer_says_of_itself_in_several_lines():
     assert repr(Wordy()) == "Wordy(\n  a=1\n  b=2\n)"
     assert repr(nn.Sequential(Wordy())) == "Sequential(\n  (0): Wordy(\n    a=1\n    b=2\n  )\n)"
     assert repr(nn.ParameterList([flow.ones(1)])) == (
-        "ParameterList((0): Parameter containing: [oneflow_lite.float32 of size 1])"
+        "ParameterList(  (0): Parameter containing: [oneflow_lite.float32 of size 1])"
     )
 
 
