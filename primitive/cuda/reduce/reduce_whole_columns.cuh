@@ -5,6 +5,7 @@
 // note 49).
 #pragma once
 
+#include "primitive/cuda/reduce/planner.h"
 #include "primitive/cuda/reduce/reduce_parts.cuh"
 
 namespace oneflow_lite {
