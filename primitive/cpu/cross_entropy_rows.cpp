@@ -20,23 +20,11 @@ namespace HWY_NAMESPACE {
 namespace {
 
 template <class T>
-OFL_ROW_LOOP ComputeOf<T> Largest(int64_t n, const T* x) {
-  return MaxOf(x, n);
-}
-
-// The sum of exp(x - max); the n elements behind x are asked for.
-template <class T>
-OFL_ROW_LOOP double SumOfExp(int64_t n, const T* x, ComputeOf<T> max) {
-  return SumExp(x, n, max,
-                [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(x + n + i); });
-}
-
-template <class T>
 RowStats RowStatistics(int64_t n, const void* data) {
   const T* x = static_cast<const T*>(data);
   const auto max = Largest(n, x);
   const bool masked = max == -std::numeric_limits<ComputeOf<T>>::infinity();
-  return {max, SumOfExp(n, x, masked ? 0 : max)};
+  return {max, SumOfExp<T>(n, x, x + n, masked ? 0 : max, nullptr)};
 }
 
 // Blocks of 128 vectors are summed in the compute type, and the blocks in double.

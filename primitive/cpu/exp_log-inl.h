@@ -32,7 +32,8 @@ HWY_INLINE hn::Vec<D> PolynomialOf(D d, const float (&c)[n], hn::Vec<D> x) {
 // exp(x) = 2^k p, with k an integer and p = exp(r), |r| <= ln(2) / 2. Adding a magic number (1.5
 // times 2 to the mantissa's width) rounds x log2(e) to k and leaves k in the low bits. ln(2) is
 // subtracted in two parts, the first so short that its product with k is exact. The polynomials
-// are minimax with p(0) = p'(0) = 1, by Remez's algorithm: relative error 1.1e-7 and 3.7e-18.
+// are minimax with p(0) = p'(0) = 1, by Remez's algorithm: relative error 1.1e-7 and 3.7e-18. A
+// `lift` is added to the low bits and not to k: with the exponent's bias they are the bits of 2^k.
 template <class V>
 struct ExpParts {
   V biased;  // k + lift + magic

@@ -81,11 +81,6 @@ OFL_ROW_LOOP void Scores(size_t n, const T* x, const M* mask, int64_t col_stride
   });
 }
 
-template <class C>
-OFL_ROW_LOOP C Largest(size_t n, const C* e) {
-  return MaxOf(e, n);
-}
-
 // e = exp(e - max) and its sum.
 template <class C>
 OFL_ROW_LOOP double Exponentiate(size_t n, C max, C* e) {

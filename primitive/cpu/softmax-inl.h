@@ -52,6 +52,26 @@ HWY_INLINE double SumExp(const T* x, size_t n, ComputeOf<T> max, Keep keep) {
   });
 }
 
+// Steps that are functions of their own: inlined, each would be compiled for every kind of row.
+template <class T>
+OFL_ROW_LOOP ComputeOf<T> Largest(size_t n, const T* x) {
+  return MaxOf(x, n);
+}
+
+// The sum of exp(x - max), which go to e where it is not null. The lines of `next` are asked for.
+template <class T>
+OFL_ROW_LOOP double SumOfExp(size_t n, const T* x, const T* next, ComputeOf<T> max,
+                             ComputeOf<T>* e) {
+  if (e == nullptr) {
+    return SumExp(x, n, max,
+                  [&](size_t i, size_t, auto) OFL_SIMD_LAMBDA { hwy::Prefetch(next + i); });
+  }
+  return SumExp(x, n, max, [&](size_t i, size_t count, auto v) OFL_SIMD_LAMBDA {
+    StoreParts<T>(v, e + i, count);
+    hwy::Prefetch(next + i);
+  });
+}
+
 template <class T>
 inline RowStats Stats(int64_t n, const void* x_data) {
   const T* x = static_cast<const T*>(x_data);

@@ -20,7 +20,8 @@ def wide(shape, scale, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("scale", [1e18, 2e19, 1e25, 1.7e38, 3.3e38])
+@pytest.mark.parametrize("scale", [1e18, 2e19, 1e25, 1.7e38, 3.3e38, 1e-15, 1e-17, 1e-19, 1e-22,
+                                   1e-30, 1e-36])  # fmt: skip
 @pytest.mark.parametrize("shape, dim", SHAPES)
 def test_in_float64(shape, dim, scale, dtype):
     x = wide(shape, scale, dtype)
@@ -32,7 +33,8 @@ def test_in_float64(shape, dim, scale, dtype):
         variance = values.var(dim, ddof=1).astype(np.float32)
     np.testing.assert_allclose(host(std), expected, rtol=rtol)
     np.testing.assert_allclose(host(x.std(dim)), expected, rtol=rtol)
-    np.testing.assert_allclose(host(x.var(dim)), variance, rtol=2 * rtol)
+    np.testing.assert_allclose(host(x.var(dim)), variance, rtol=2 * rtol,
+                               atol=1e-44 if dtype == "float32" else 1e-40)  # fmt: skip
     np.testing.assert_allclose(host(mean), values.mean(dim), rtol=rtol, atol=scale * rtol)
 
 
@@ -55,22 +57,6 @@ def test_infinite_elements_stay():
         x[0, 0] = np.inf
         std, mean = flow.std_mean(x, dim)
         assert std.isnan().sum() == 1 and mean.isinf().sum() == 1
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("scale", [1e-15, 1e-17, 1e-19, 1e-22, 1e-30, 1e-36])
-@pytest.mark.parametrize("shape, dim", SHAPES)
-def test_squares_that_underflow(shape, dim, scale, dtype):
-    x = wide(shape, scale, dtype)
-    values = host(x).astype(np.float64)
-    rtol = 2e-5 if dtype == "float32" else 8e-3
-    std, mean = flow.std_mean(x, dim)
-    expected = values.std(dim, ddof=1)
-    np.testing.assert_allclose(host(std), expected, rtol=rtol)
-    np.testing.assert_allclose(host(x.std(dim)), expected, rtol=rtol)
-    np.testing.assert_allclose(host(x.var(dim)), expected**2, rtol=2 * rtol,
-                               atol=1e-44 if dtype == "float32" else 1e-40)  # fmt: skip
-    np.testing.assert_allclose(host(mean), values.mean(dim), rtol=rtol, atol=scale * rtol)
 
 
 @pytest.mark.parametrize("shape, dim", SHAPES)
