@@ -219,40 +219,49 @@ constexpr char kSbpText[] =
 Sbp OfMask(const Shape& mask, int dim) {
   return mask.ndim() == 4 && mask[dim] > 1 ? Sbp::Split(dim) : Sbp::Broadcast();
 }
-void AttentionSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  if (c.attrs.get<double>(kDropout) > 0) return;  // what is dropped is told by place in the whole
+SbpSignatures AttentionSignatures(const SbpContext& c) {
+  SbpSignatures out;
+  if (c.attrs.get<double>(kDropout) > 0)
+    return out;  // what is dropped is told by place in the whole
   const Sbp all = Sbp::Broadcast();
   const auto batch = Sbp::Split(0), heads = Sbp::Split(2);
   const Shape& mask = c.inputs[3];
-  out->push_back({{batch, batch, batch, OfMask(mask, 0)}, {batch, batch, all}});
+  out.push_back({{batch, batch, batch, OfMask(mask, 0)}, {batch, batch, all}});
   const int64_t kv_heads = c.inputs[1][2];
-  if (kv_heads != 1 && kv_heads != c.inputs[0][2]) return;
+  if (kv_heads != 1 && kv_heads != c.inputs[0][2]) return out;
   const Sbp kv = kv_heads == c.inputs[0][2] ? heads : all;
-  out->push_back({{heads, kv, kv, OfMask(mask, 1)}, {heads, Sbp::Split(1), all}});
+  out.push_back({{heads, kv, kv, OfMask(mask, 1)}, {heads, Sbp::Split(1), all}});
+  return out;
 }
-void BackwardSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  if (c.attrs.get<double>(kDropout) > 0) return;
+SbpSignatures BackwardSignatures(const SbpContext& c) {
+  SbpSignatures out;
+  if (c.attrs.get<double>(kDropout) > 0) return out;
   const Sbp all = Sbp::Broadcast();
   const auto batch = Sbp::Split(0), heads = Sbp::Split(2);
   const Shape& mask = c.inputs[7];
-  out->push_back(
+  out.push_back(
       {{batch, batch, batch, batch, batch, batch, all, OfMask(mask, 0)}, {batch, batch, batch}});
   const int64_t kv_heads = c.inputs[2][2];
-  if (kv_heads != 1 && kv_heads != c.inputs[1][2]) return;
+  if (kv_heads != 1 && kv_heads != c.inputs[1][2]) return out;
   const bool own = kv_heads == c.inputs[1][2];
   const Sbp kv = own ? heads : all, dkv = own ? heads : Sbp::PartialSum();
-  out->push_back(
+  out.push_back(
       {{heads, heads, kv, kv, heads, Sbp::Split(1), all, OfMask(mask, 1)}, {heads, dkv, dkv}});
+  return out;
 }
-void PackedSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  if (c.attrs.get<double>(kDropout) > 0) return;
+SbpSignatures PackedSignatures(const SbpContext& c) {
+  SbpSignatures out;
+  if (c.attrs.get<double>(kDropout) > 0) return out;
   const auto batch = Sbp::Split(0);
-  out->push_back({{batch, OfMask(c.inputs[1], 0)}, {batch, batch, Sbp::Broadcast()}});
+  out.push_back({{batch, OfMask(c.inputs[1], 0)}, {batch, batch, Sbp::Broadcast()}});
+  return out;
 }
-void PackedBackwardSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  if (c.attrs.get<double>(kDropout) > 0) return;
+SbpSignatures PackedBackwardSignatures(const SbpContext& c) {
+  SbpSignatures out;
+  if (c.attrs.get<double>(kDropout) > 0) return out;
   const auto batch = Sbp::Split(0);
-  out->push_back({{batch, batch, batch, batch, Sbp::Broadcast(), OfMask(c.inputs[5], 0)}, {batch}});
+  out.push_back({{batch, batch, batch, batch, Sbp::Broadcast(), OfMask(c.inputs[5], 0)}, {batch}});
+  return out;
 }
 
 constexpr char kCostText[] =

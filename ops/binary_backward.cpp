@@ -36,15 +36,17 @@ void DefineBackward(OpDef& op) {
     c.SetOutput(1, c.shape(2), c.dtype(2));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const Shape &a = c.inputs[1], &b = c.inputs[2];
     for (int d = 0; d < a.ndim(); ++d) {
       const int at = d - (a.ndim() - b.ndim());
       const bool own = at >= 0 && (b[at] != 1 || a[d] == 1);
       const Sbp of_b = own ? Sbp::Split(at) : Sbp::Broadcast();
-      out->push_back(
+      out.push_back(
           {{Sbp::Split(d), Sbp::Split(d), of_b}, {Sbp::Split(d), own ? of_b : Sbp::PartialSum()}});
     }
+    return out;
   };
   op.sbp_text = "split on any dim; db is partial where b is repeated";
 }

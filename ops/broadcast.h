@@ -37,7 +37,8 @@ inline constexpr char kBroadcastSbpText[] =
 
 // Split on any dim of the result. An operand that has the dim is split with it; one that is
 // repeated along it stays whole.
-inline void BroadcastSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+inline SbpSignatures BroadcastSignatures(const SbpContext& c) {
+  SbpSignatures out;
   int ndim = 0;
   for (const Shape& shape : c.inputs) ndim = std::max(ndim, shape.ndim());
   for (int d = 0; d < ndim; ++d) {
@@ -52,8 +53,9 @@ inline void BroadcastSignatures(const SbpContext& c, std::vector<SbpSignature>* 
       const bool split = size(shape) != 1 || (!repeats && own_dim(shape) >= 0);
       s.inputs.push_back(split ? Sbp::Split(own_dim(shape)) : Sbp::Broadcast());
     }
-    out->push_back(s);
+    out.push_back(s);
   }
+  return out;
 }
 
 }  // namespace oneflow_lite

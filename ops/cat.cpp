@@ -39,14 +39,16 @@ void DefineCat(OpDef& op) {
   op.Input("tensors", InputDef::Kind::kVariadic).Output("out").Attr("dim", AttrType::kInt);
   op.doc = "The tensors after each other along a dim.";
   op.infer = InferCat;
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     for (int d = 0; d < c.inputs[0].ndim(); ++d) {
       if (d == c.attrs.get<int64_t>(0)) continue;
       SbpSignature s;
       s.inputs.assign(c.inputs.size(), Sbp::Split(d));
       s.outputs.push_back(Sbp::Split(d));
-      out->push_back(std::move(s));
+      out.push_back(std::move(s));
     }
+    return out;
   };
   op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status {

@@ -29,10 +29,12 @@ void DefineFull(OpDef& op) {
     c.SetOutput(0, Shape(c.attr<Dims>(0)), c.attr<DType>(2));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     for (size_t d = 0; d < c.attrs.get<Dims>(0).size(); ++d) {
-      out->emplace_back().outputs.push_back(Sbp::Split(static_cast<int>(d)));
+      out.emplace_back().outputs.push_back(Sbp::Split(static_cast<int>(d)));
     }
+    return out;
   };
   op.sbp_text = "the result split on any dim";
   op.infer_physical = [](PhysicalContext& c) -> Status {

@@ -45,7 +45,7 @@ void DefineCrossEntropy(OpDef& op) {
     c.SetOutput(1, Shape{rows, 2}, ComputeType(c.dtype(0)));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 2, -1, out); };
+  op.sbp = [](const SbpContext& c) { return SplitRows(c, 2, -1); };
   op.sbp_text = "split by rows";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 1); };
   op.cost_text = "the logits are read once; 5 operations per element";
@@ -143,7 +143,7 @@ void DefineCrossEntropyInPlace(OpDef& op) {
     c.SetOutput(1, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitRows(c, 2, 2, out); };
+  op.sbp = [](const SbpContext& c) { return SplitRows(c, 2, 2); };
   op.sbp_text = "split by rows, scale whole";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) { return CostOfLogits(c, 2); };
   op.cost_text =
@@ -224,9 +224,10 @@ void DefineScaleRows(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitRows(c, 1, -1, out);
-    out->push_back({{Sbp::Split(1), Sbp::Broadcast()}, {Sbp::Split(1)}});
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out = SplitRows(c, 1, -1);
+    out.push_back({{Sbp::Split(1), Sbp::Broadcast()}, {Sbp::Split(1)}});
+    return out;
   };
   op.sbp_text = "split by rows, or by columns with the factors whole";
 }

@@ -64,13 +64,14 @@ inline Status CheckNumbers(const InferContext& c, int i, const char* name, const
 }
 
 // Every input and output by rows, with `whole` the input that is not.
-inline void SplitRows(const SbpContext& c, int num_outputs, int whole,
-                      std::vector<SbpSignature>* out) {
+inline SbpSignatures SplitRows(const SbpContext& c, int num_outputs, int whole) {
+  SbpSignatures out;
   SbpSignature s;
   s.inputs.assign(c.inputs.size(), Sbp::Split(0));
   s.outputs.assign(num_outputs, Sbp::Split(0));
   if (whole >= 0 && whole < static_cast<int>(c.inputs.size())) s.inputs[whole] = Sbp::Broadcast();
-  out->push_back(s);
+  out.push_back(s);
+  return out;
 }
 
 // Makes the attributes of AddPartAttrs those of a shard, where the classes are split.
@@ -98,10 +99,11 @@ inline Status CheckGradient(const InferContext& c) {
   return CheckNumbers(c, 3, "dloss", Shape{rows});
 }
 inline void DeclareGradient(OpDef& op) {
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
     const Sbp whole = Sbp::Broadcast(), classes = Sbp::Split(1);
-    SplitRows(c, 1, -1, out);
-    out->push_back({{classes, whole, whole, whole}, {classes}});
+    SbpSignatures out = SplitRows(c, 1, -1);
+    out.push_back({{classes, whole, whole, whole}, {classes}});
+    return out;
   };
   op.sbp_text = "split by rows, or by classes with all else whole";
   op.infer_physical = PartOfClasses;

@@ -32,11 +32,13 @@ void DefineParts(OpDef& op) {
     c.SetOutput(0, Shape{parts, c.shape(0)[0], kNumbers}, ComputeType(c.dtype(0)));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const Sbp whole = Sbp::Broadcast(), first = Sbp::Split(0), second = Sbp::Split(1);
-    out->push_back({{first, first}, {second}});
-    out->push_back({{second, whole}, {first}});
-    out->back().divisible = c.attrs.get<int64_t>(kParts);
+    out.push_back({{first, first}, {second}});
+    out.push_back({{second, whole}, {first}});
+    out.back().divisible = c.attrs.get<int64_t>(kParts);
+    return out;
   };
   op.sbp_text = "split by rows, or by classes in as many parts";
   op.infer_physical = [](PhysicalContext& c) -> Status {
@@ -77,10 +79,12 @@ void DefineOfParts(OpDef& op) {
     c.SetOutput(1, Shape{rows, 2}, ComputeType(c.dtype(0)));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext&, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext&) {
+    SbpSignatures out;
     const Sbp whole = Sbp::Broadcast(), first = Sbp::Split(0), second = Sbp::Split(1);
-    out->push_back({{first, first, second}, {first, first}});
-    out->push_back({{second, whole, whole}, {whole, whole}});
+    out.push_back({{first, first, second}, {first, first}});
+    out.push_back({{second, whole, whole}, {whole, whole}});
+    return out;
   };
   op.sbp_text = "split by rows, or the logits by classes with all else whole";
   op.infer_physical = [](PhysicalContext& c) -> Status {

@@ -34,13 +34,15 @@ constexpr char kCostText[] =
 // Each element draws by its place in the whole: a part needs the place of its first element, and
 // the whole's strides. `drawn` is the same for all parts. Even ones alone: a part of no elements
 // would not say where it drew.
-void SplitEvenly(const SbpContext& c, std::vector<SbpSignature>* out, bool forward) {
+SbpSignatures SplitEvenly(const SbpContext& c, bool forward) {
+  SbpSignatures out;
   const Shape& in = c.inputs[0];
   for (int d = 0; d < in.ndim() && in.numel() > 0; ++d) {
     SbpSignature s{{Sbp::Split(d)}, {Sbp::Split(d)}, in[d]};
     (forward ? s.outputs.push_back(Sbp::Broadcast()) : s.inputs.push_back(Sbp::Broadcast()));
-    out->push_back(std::move(s));
+    out.push_back(std::move(s));
   }
+  return out;
 }
 template <int kPlaces>
 Status PlacesOfPart(PhysicalContext& c) {
@@ -85,7 +87,7 @@ void DefineDropout(OpDef& op) {
     c.SetOutput(1, Shape{c.shape(0).numel() > 0 ? 2 : 0}, DType::kInt64);
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitEvenly(c, out, true); };
+  op.sbp = [](const SbpContext& c) { return SplitEvenly(c, true); };
   op.sbp_text = kSbpText;
   op.infer_physical = PlacesOfPart<7>;
   op.cost = CostOf;
@@ -116,7 +118,7 @@ void DefineDropoutBackward(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitEvenly(c, out, false); };
+  op.sbp = [](const SbpContext& c) { return SplitEvenly(c, false); };
   op.sbp_text = kSbpText;
   op.infer_physical = PlacesOfPart<3>;
   op.cost = CostOf;

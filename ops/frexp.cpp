@@ -23,9 +23,7 @@ void DefineFrexp(OpDef& op) {
     c.SetOutput(1, c.shape(0), DType::kInt32);
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitAllAxesBut(-1, c, out, 2);
-  };
+  op.sbp = [](const SbpContext& c) { return SplitAllAxesBut(-1, c, 2); };
   op.sbp_text = "split on any dim";
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
   op.backward = [](GradContext& c) -> Status {

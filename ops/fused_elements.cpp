@@ -59,13 +59,11 @@ Status InferElements(InferContext& c) {
   return OkStatus();
 }
 
-void Signatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  const auto e = ParsedExpression(c.attrs.get<std::string>(0));
-  const size_t first = out->size();
-  BroadcastSignatures(c, out);
-  for (size_t s = first; e.ok() && s < out->size(); ++s) {
-    (*out)[s].outputs.assign((*e)->outputs().size(), (*out)[s].outputs[0]);
-  }
+StatusOr<SbpSignatures> Signatures(const SbpContext& c) {
+  OFL_ASSIGN_OR_RETURN(const auto e, ParsedExpression(c.attrs.get<std::string>(0)));
+  SbpSignatures out = BroadcastSignatures(c);
+  for (SbpSignature& s : out) s.outputs.assign(e->outputs().size(), s.outputs[0]);
+  return out;
 }
 
 Cost CostOfElements(const InferContext& c, absl::Span<const TensorSpec> outputs) {

@@ -39,13 +39,15 @@ Status Halved(const InferContext& c, const TensorSpec& x, Shape* half) {
 }
 
 // By any dim but the one that is halved; the tensors all alike.
-void SplitOtherDims(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures SplitOtherDims(const SbpContext& c) {
+  SbpSignatures out;
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
     if (d == c.attrs.get<int64_t>(0)) continue;
     SbpSignature s{{}, {Sbp::Split(d)}};
     s.inputs.assign(c.inputs.size(), Sbp::Split(d));
-    out->push_back(s);
+    out.push_back(s);
   }
+  return out;
 }
 constexpr char kHalvedSbpText[] = "split by any dim but the one that is halved";
 

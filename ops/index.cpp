@@ -32,22 +32,25 @@ Status CheckIndex(const InferContext& c) {
       absl::StrCat("as many dims as ", x.ToString(), ", and none larger but for dim ", dim));
 }
 
-void SplitOthers(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures SplitOthers(const SbpContext& c) {
+  SbpSignatures out;
   const Shape &x = c.inputs[0], &index = c.inputs[1];
   for (int d = 0; d < x.ndim(); ++d) {
     if (d == c.attrs.get<int64_t>(kDim) || x[d] != index[d]) continue;
     SbpSignature s;
     s.inputs.assign(c.inputs.size(), Sbp::Split(d));
     s.outputs.push_back(Sbp::Split(d));
-    out->push_back(std::move(s));
+    out.push_back(std::move(s));
   }
+  return out;
 }
 
 // Besides, an index split along the dim gives that part of the result.
-void GatherSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures GatherSignatures(const SbpContext& c) {
   const int dim = static_cast<int>(c.attrs.get<int64_t>(kDim));
-  SplitOthers(c, out);
-  out->push_back({{Sbp::Broadcast(), Sbp::Split(dim)}, {Sbp::Split(dim)}});
+  SbpSignatures out = SplitOthers(c);
+  out.push_back({{Sbp::Broadcast(), Sbp::Split(dim)}, {Sbp::Split(dim)}});
+  return out;
 }
 
 // The sum of what goes to one place is rounded once.

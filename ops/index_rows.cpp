@@ -38,15 +38,17 @@ Status CheckSummable(const InferContext& c, int i, const char* argument) {
 }
 
 // Split on each dim of input `of` but the one of the places; the index is whole.
-void SplitOthers(const SbpContext& c, int of, int index, std::vector<SbpSignature>* out) {
+SbpSignatures SplitOthers(const SbpContext& c, int of, int index) {
+  SbpSignatures out;
   for (int d = 0; d < c.inputs[of].ndim(); ++d) {
     if (d == c.attrs.get<int64_t>(kDim)) continue;
     SbpSignature s;
     s.inputs.assign(c.inputs.size(), Sbp::Split(d));
     s.inputs[index] = Sbp::Broadcast();
     s.outputs.push_back(Sbp::Split(d));
-    out->push_back(std::move(s));
+    out.push_back(std::move(s));
   }
+  return out;
 }
 
 double Elements(const Shape& shape) { return static_cast<double>(shape.numel()); }
@@ -64,10 +66,11 @@ void DefineIndexSelect(OpDef& op) {
     c.SetOutput(0, out, c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitOthers(c, 0, 1, out);
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out = SplitOthers(c, 0, 1);
     const int dim = static_cast<int>(c.attrs.get<int64_t>(kDim));
-    out->push_back({{Sbp::Broadcast(), Sbp::Split(0)}, {Sbp::Split(dim)}});
+    out.push_back({{Sbp::Broadcast(), Sbp::Split(0)}, {Sbp::Split(dim)}});
+    return out;
   };
   op.sbp_text = absl::StrCat(kSplitOthers, "; the index, and the result on the dim");
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec> outputs) {
@@ -121,10 +124,11 @@ void DefineIndexSum(OpDef& op) {
     c.SetOutput(0, out, c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitOthers(c, 0, 1, out);
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out = SplitOthers(c, 0, 1);
     const int dim = static_cast<int>(c.attrs.get<int64_t>(kDim));
-    out->push_back({{Sbp::Split(dim), Sbp::Split(0)}, {Sbp::PartialSum()}});
+    out.push_back({{Sbp::Split(dim), Sbp::Split(0)}, {Sbp::PartialSum()}});
+    return out;
   };
   op.sbp_text = absl::StrCat(kSplitOthers, "; index and in on the dim, for partial sums");
   op.save = [](const Attrs&, Needs) { return SavePlan{.inputs = Bit(1)}; };
@@ -154,7 +158,7 @@ void DefineIndexInto(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SplitOthers(c, 0, 1, out); };
+  op.sbp = [](const SbpContext& c) { return SplitOthers(c, 0, 1); };
   op.sbp_text = kSplitOthers;
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {
     const double n = Elements(c.shape(2));

@@ -58,8 +58,8 @@ void DefineCubic(OpDef& op, double factor, uint64_t (*absent)(const Attrs&)) {
   };
   op.cost_text = absl::StrCat("inputs are read once, outputs written once; ", factor,
                               " m n min(m, n) operations, and 2 n^2 for each right side");
-  op.sbp = [num_outputs = static_cast<int>(op.outputs.size()), absent](
-               const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [num_outputs = static_cast<int>(op.outputs.size()), absent](const SbpContext& c) {
+    SbpSignatures out;
     const uint64_t whole = absent ? absent(c.attrs) : 0;
     for (int d = 0; d < c.inputs[0].ndim() - 2; ++d) {
       SbpSignature s;
@@ -67,8 +67,9 @@ void DefineCubic(OpDef& op, double factor, uint64_t (*absent)(const Attrs&)) {
       for (int i = 0; i < num_outputs; ++i) {
         s.outputs.push_back(whole >> i & 1 ? Sbp::Broadcast() : Sbp::Split(d));
       }
-      out->push_back(s);
+      out.push_back(s);
     }
+    return out;
   };
   op.sbp_text = "split on any dim of the batch";
 }

@@ -52,9 +52,7 @@ void DefineLuPermutation(OpDef& op) {
     c.SetOutput(0, rows, DType::kInt64);
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitAllAxesBut(c.inputs[0].ndim() - 1, c, out);
-  };
+  op.sbp = [](const SbpContext& c) { return SplitAllAxesBut(c.inputs[0].ndim() - 1, c); };
   op.sbp_text = "split on any dim but the last";
 }
 

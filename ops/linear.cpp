@@ -46,11 +46,13 @@ double ShareOfMean(const PhysicalContext& c) {
   const double whole = TermsOf(c.logical_inputs[0].shape, dims);
   return whole == 0 ? 1 : TermsOf(c.inputs[0].shape, dims) / whole;
 }
-void SplitReduced(const SbpContext& c, std::vector<SbpSignature>* out) {
+StatusOr<SbpSignatures> SplitReduced(const SbpContext& c) {
+  SbpSignatures out;
   for (const int64_t d : c.attrs.get<Dims>(kDims)) {
     if (c.inputs[0][static_cast<int>(d)] == 0) continue;
-    out->push_back({{Sbp::Split(static_cast<int>(d))}, {Sbp::PartialSum()}});
+    out.push_back({{Sbp::Split(static_cast<int>(d))}, {Sbp::PartialSum()}});
   }
+  return out;
 }
 const bool mean = DeclareWeighted("mean", {SplitReduced, ShareOfMean});
 
@@ -61,14 +63,14 @@ double ShareOfLoss(const PhysicalContext& c) {
   if (whole == 0 || c.attrs.get<std::string>(kReduction) != "mean") return 1;
   return static_cast<double>(c.inputs[0].shape.numel()) / whole;
 }
-void SplitAsSum(const SbpContext& c, std::vector<SbpSignature>* out) {
-  const auto loss = FindOp("loss");
-  if (!loss.ok() || c.attrs.get<std::string>(kReduction) != "mean" || c.inputs[0].numel() == 0) {
-    return;
+StatusOr<SbpSignatures> SplitAsSum(const SbpContext& c) {
+  if (c.attrs.get<std::string>(kReduction) != "mean" || c.inputs[0].numel() == 0) {
+    return SbpSignatures{};
   }
+  OFL_ASSIGN_OR_RETURN(const OpExpr* loss, FindOp("loss"));
   Attrs attrs = c.attrs;
   attrs[kReduction] = std::string("sum");
-  (*loss)->def().sbp({c.inputs, attrs}, out);
+  return loss->def().sbp({c.inputs, attrs});
 }
 const bool loss = DeclareWeighted("loss", {SplitAsSum, ShareOfLoss});
 

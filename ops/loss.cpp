@@ -130,14 +130,16 @@ void DefineLoss(OpDef& op) {
     c.SetOutput(0, reduction == "none" ? c.shape(0) : Shape(), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const std::string& reduction = c.attrs.get<std::string>(1);
-    if (reduction == "mean") return;
+    if (reduction == "mean") return out;
     for (int d = 0; d < c.inputs[0].ndim(); ++d) {
       SbpSignature s{{}, {reduction == "sum" ? Sbp::PartialSum() : Sbp::Split(d)}};
       AppendOperands(c, 0, d, &s);
-      out->push_back(std::move(s));
+      out.push_back(std::move(s));
     }
+    return out;
   };
   op.sbp_text = "split on any dim, a sum then partial; whole for a mean";
   op.cost = LossCost;
@@ -219,13 +221,15 @@ void DefineLossSlope(OpDef& op) {
     c.SetOutput(0, c.shape(1), c.dtype(1));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     for (int d = 0; d < c.inputs[1].ndim(); ++d) {
       SbpSignature s{{}, {Sbp::Split(d)}};
       s.inputs.push_back(c.inputs[0].ndim() == 0 ? Sbp::Broadcast() : Sbp::Split(d));
       AppendOperands(c, 1, d, &s);
-      out->push_back(std::move(s));
+      out.push_back(std::move(s));
     }
+    return out;
   };
   op.sbp_text = "split on any dim";
   op.cost = LossCost;

@@ -39,13 +39,15 @@ Status InferMatmul(InferContext& c) {
   return OkStatus();
 }
 
-void MatmulSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures MatmulSignatures(const SbpContext& c) {
+  SbpSignatures out;
   const int n = c.inputs[0].ndim();
   const Sbp B = Sbp::Broadcast(), row = Sbp::Split(n - 2), column = Sbp::Split(n - 1);
-  if (n == 3) out->push_back({{Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
-  out->push_back({{row, B}, {row}});
-  out->push_back({{B, column}, {column}});
-  out->push_back({{column, row}, {Sbp::PartialSum()}});
+  if (n == 3) out.push_back({{Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
+  out.push_back({{row, B}, {row}});
+  out.push_back({{B, column}, {column}});
+  out.push_back({{column, row}, {Sbp::PartialSum()}});
+  return out;
 }
 
 Cost MatmulCost(const InferContext& c, absl::Span<const TensorSpec> out) {
@@ -151,12 +153,14 @@ Status InferLinear(InferContext& c) {
   return OkStatus();
 }
 
-void LinearSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures LinearSignatures(const SbpContext& c) {
+  SbpSignatures out;
   const int last = c.inputs[0].ndim() - 1;
   const Sbp B = Sbp::Broadcast(), P = Sbp::PartialSum();
-  for (int d = 0; d < last; ++d) out->push_back({{Sbp::Split(d), B, B}, {Sbp::Split(d)}});
-  out->push_back({{B, Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(last)}});
-  out->push_back({{Sbp::Split(last), Sbp::Split(1), P}, {P}});
+  for (int d = 0; d < last; ++d) out.push_back({{Sbp::Split(d), B, B}, {Sbp::Split(d)}});
+  out.push_back({{B, Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(last)}});
+  out.push_back({{Sbp::Split(last), Sbp::Split(1), P}, {P}});
+  return out;
 }
 
 Cost LinearCost(const InferContext& c, absl::Span<const TensorSpec> out) {

@@ -85,8 +85,10 @@ void DefineMultiMargin(OpDef& op) {
     c.SetOutput(0, c.shape(1), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext&, std::vector<SbpSignature>* out) {
-    out->push_back({{Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
+  op.sbp = [](const SbpContext&) {
+    SbpSignatures out;
+    out.push_back({{Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
+    return out;
   };
   op.sbp_text = "split by rows";
   op.cost = CostOf;
@@ -122,8 +124,10 @@ void DefineMultiMarginBackward(OpDef& op) {
     c.SetOutput(0, c.shape(1), c.dtype(1));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext&, std::vector<SbpSignature>* out) {
-    out->push_back({{Sbp::Split(0), Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
+  op.sbp = [](const SbpContext&) {
+    SbpSignatures out;
+    out.push_back({{Sbp::Split(0), Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0)}});
+    return out;
   };
   op.sbp_text = "split by rows";
   op.cost = CostOf;

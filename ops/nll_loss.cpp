@@ -67,11 +67,13 @@ void DefineNllLoss(OpDef& op) {
   op.Output("loss").Output("row_weight").Attr("ignore_index", AttrType::kInt, int64_t{-100});
   op.doc = "-w[target] logp[target] per row, and w[target]; 0 where the target is ignore_index.";
   op.infer = Infer;
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    if (c.inputs[0].ndim() < 2) return;
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
+    if (c.inputs[0].ndim() < 2) return out;
     SbpSignature s{{Sbp::Split(0), Sbp::Split(0)}, {Sbp::Split(0), Sbp::Split(0)}};
     if (c.inputs.size() > 2) s.inputs.push_back(Sbp::Broadcast());
-    out->push_back(s);
+    out.push_back(s);
+    return out;
   };
   op.sbp_text = "split by rows, weight whole";
   op.save = [](const Attrs&, Needs needs) {
@@ -125,10 +127,12 @@ void DefineNllLossBackward(OpDef& op) {
     c.SetOutput(0, shape, c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    if (c.inputs[0].ndim() == 0) return;
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
+    if (c.inputs[0].ndim() == 0) return out;
     const Sbp rows = Sbp::Split(0);
-    out->push_back({{rows, rows, rows}, {rows}});
+    out.push_back({{rows, rows, rows}, {rows}});
+    return out;
   };
   op.sbp_text = "split by rows";
   op.infer_physical = [](PhysicalContext& c) -> Status {

@@ -152,7 +152,8 @@ Status InferBackward(InferContext& c, NormKind kind) {
 struct NormSbp {
   int inputs, columns, outputs, partial;
 
-  void operator()(const SbpContext& c, std::vector<SbpSignature>* signatures) const {
+  SbpSignatures operator()(const SbpContext& c) const {
+    SbpSignatures signatures;
     const int axis = WrapNormAxis(c.attrs, c.inputs[0].ndim());
     for (int d = 0; d < axis; ++d) {
       SbpSignature s;
@@ -162,8 +163,9 @@ struct NormSbp {
       for (int i = 0; i < outputs; ++i) {
         s.outputs.push_back(i < partial ? Sbp::Split(d) : Sbp::PartialSum());
       }
-      signatures->push_back(std::move(s));
+      signatures.push_back(std::move(s));
     }
+    return signatures;
   }
 };
 
@@ -279,13 +281,13 @@ void DefineNorm(OpDef& op, NormKind kind) {
   const int outputs = static_cast<int>(op.outputs.size());
   const int columns = 1 << at.weight | (kind.centred ? 1 << at.bias : 0);
   const NormSbp split{static_cast<int>(op.inputs.size()), columns, outputs, outputs};
-  op.sbp = [split, always = 1 + kind.residual](const SbpContext& c,
-                                               std::vector<SbpSignature>* signatures) {
-    split(c, signatures);
-    if (c.attrs.get<bool>(kStatistics)) return;
-    for (SbpSignature& s : *signatures) {
+  op.sbp = [split, always = 1 + kind.residual](const SbpContext& c) {
+    SbpSignatures signatures = split(c);
+    if (c.attrs.get<bool>(kStatistics)) return signatures;
+    for (SbpSignature& s : signatures) {
       std::fill(s.outputs.begin() + always, s.outputs.end(), Sbp::Broadcast());
     }
+    return signatures;
   };
   op.sbp_text = "split on a dim that is not normalised, weight and bias whole";
   // Centre, square, add up; scale, weigh, shift.

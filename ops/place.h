@@ -20,12 +20,14 @@ inline Status CheckHasLastDim(const InferContext& c, const char* argument = "inp
 
 // Of an op of one input. All outputs keep the dims but the last.
 inline void SplitButLast(OpDef& op) {
-  op.sbp = [outputs = op.outputs.size()](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [outputs = op.outputs.size()](const SbpContext& c) {
+    SbpSignatures out;
     for (int d = 0; d + 1 < c.inputs[0].ndim(); ++d) {
       SbpSignature s{{Sbp::Split(d)}, {}};
       s.outputs.assign(outputs, Sbp::Split(d));
-      out->push_back(s);
+      out.push_back(s);
     }
+    return out;
   };
   op.sbp_text = "split on any dim but the last";
 }

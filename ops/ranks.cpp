@@ -110,10 +110,12 @@ void DefineQuantilePlaces(OpDef& op) {
     c.SetOutput(1, shape, DType::kInt64);
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     for (int d = 0; d + 1 < c.inputs[0].ndim(); ++d) {
-      out->push_back({{Sbp::Split(d), Sbp::Broadcast()}, {Sbp::Split(d), Sbp::Split(d)}});
+      out.push_back({{Sbp::Split(d), Sbp::Broadcast()}, {Sbp::Split(d), Sbp::Split(d)}});
     }
+    return out;
   };
   op.sbp_text = "split on any dim but the last";
 }

@@ -48,8 +48,8 @@ double TermsOf(const Shape& shape, const Dims& dims) {
   return n;
 }
 
-void ReduceSignatures(const SbpContext& c, std::vector<SbpSignature>* out, int outputs,
-                      bool partial) {
+SbpSignatures ReduceSignatures(const SbpContext& c, int outputs, bool partial) {
+  SbpSignatures out;
   const Dims& dims = c.attrs.get<Dims>(kDims);
   int kept = 0;
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
@@ -58,9 +58,10 @@ void ReduceSignatures(const SbpContext& c, std::vector<SbpSignature>* out, int o
     SbpSignature s{{Sbp::Split(d)}, {}};
     s.outputs.assign(
         outputs, reduced ? Sbp::PartialSum() : Sbp::Split(c.attrs.get<bool>(kKeepDim) ? d : kept));
-    out->push_back(s);
+    out.push_back(s);
     kept += !reduced;
   }
+  return out;
 }
 
 StatusOr<Tensor> KeepDims(const GradContext& c, const Tensor& g) {
@@ -340,8 +341,8 @@ void Define(const Row& row, OpDef& op) {
   if (row.any_float()) op.OptionalAttr("dtype", AttrType::kDType);
   op.doc = row.doc;
   op.infer = [&row](InferContext& c) { return InferReduce(row, c); };
-  op.sbp = [&row](const SbpContext& c, std::vector<SbpSignature>* out) {
-    ReduceSignatures(c, out, row.two() ? 2 : 1, row.partial);
+  op.sbp = [&row](const SbpContext& c) {
+    return ReduceSignatures(c, row.two() ? 2 : 1, row.partial);
   };
   op.sbp_text =
       row.partial ? "split on a dim that is kept; on a reduced one for partial sums" : kSplitKept;

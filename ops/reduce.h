@@ -23,8 +23,7 @@ Status CheckNotEmpty(const InferContext& c, int64_t reduced, int64_t outputs, co
 double TermsOf(const Shape& shape, const Dims& dims);
 
 // A kept dim may be split, in all outputs; with `partial` a reduced one for partial sums.
-void ReduceSignatures(const SbpContext& c, std::vector<SbpSignature>* out, int outputs,
-                      bool partial);
+SbpSignatures ReduceSignatures(const SbpContext& c, int outputs, bool partial);
 
 // g with the reduced dims back as size 1.
 StatusOr<Tensor> KeepDims(const GradContext& c, const Tensor& g);

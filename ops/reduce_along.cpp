@@ -26,14 +26,16 @@ Shape ShapeWithoutDim(const InferContext& c) {
   return ReducedShape(c.shape(0), {c.attr<int64_t>(kDim)}, c.attr<bool>(kKeepDim));
 }
 
-void SbpAlong(const SbpContext& c, std::vector<SbpSignature>* out, int outputs) {
+SbpSignatures SbpAlong(const SbpContext& c, int outputs) {
+  SbpSignatures out;
   const int64_t dim = c.attrs.get<int64_t>(kDim);
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
     if (d == dim) continue;
     SbpSignature s{{Sbp::Split(d)}, {}};
     s.outputs.assign(outputs, Sbp::Split(c.attrs.get<bool>(kKeepDim) || d < dim ? d : d - 1));
-    out->push_back(s);
+    out.push_back(s);
   }
+  return out;
 }
 
 // g goes to the place of the extreme.
@@ -61,7 +63,7 @@ void DefineExtreme(OpDef& op) {
     c.SetOutput(1, ShapeWithoutDim(c), DType::kInt64);
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SbpAlong(c, out, 2); };
+  op.sbp = [](const SbpContext& c) { return SbpAlong(c, 2); };
   op.sbp_text = kSplitKept;
   op.save = [](const Attrs&, Needs) { return SavePlan{.outputs = Bit(1)}; };
   op.backward = PlaceGrad;
@@ -79,7 +81,7 @@ void DefinePlace(OpDef& op) {
     c.SetOutput(0, ShapeWithoutDim(c), DType::kInt64);
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) { SbpAlong(c, out, 1); };
+  op.sbp = [](const SbpContext& c) { return SbpAlong(c, 1); };
   op.sbp_text = kSplitKept;
 }
 

@@ -85,14 +85,16 @@ void DefineGrad(OpDef& op) {
   op.doc = row.doc;
   op.differentiable = false;
   op.infer = [&row](InferContext& c) { return InferGrad(row, c); };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const Dims& dims = c.attrs.get<Dims>(kDims);
     for (int d = 0; d < c.inputs[1].ndim(); ++d) {
       if (std::find(dims.begin(), dims.end(), d) != dims.end()) continue;
       SbpSignature s{{}, {Sbp::Split(d)}};
       s.inputs.assign(c.inputs.size(), Sbp::Split(d));
-      out->push_back(s);
+      out.push_back(s);
     }
+    return out;
   };
   op.sbp_text = kSplitKept;
 }

@@ -33,11 +33,13 @@ Status CheckDims(const InferContext& c, const Dims& dims, bool once) {
 
 // Split on every dim that `moves` says no of.
 template <class F>
-void SplitUnmoved(const SbpContext& c, std::vector<SbpSignature>* out, F&& moves) {
+SbpSignatures SplitUnmoved(const SbpContext& c, F&& moves) {
+  SbpSignatures out;
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
-    if (!moves(d)) out->push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
+    if (!moves(d)) out.push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
   }
 }
+  return out;
 bool Has(const Dims& dims, int d) {
   for (const int64_t i : dims) {
     if (i == d) return true;
@@ -54,8 +56,8 @@ void DefineFlip(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitUnmoved(c, out, [&](int d) { return Has(c.attrs.get<Dims>(0), d); });
+  op.sbp = [](const SbpContext& c) {
+    return SplitUnmoved(c, [&](int d) { return Has(c.attrs.get<Dims>(0), d); });
   };
   op.sbp_text = kSplitUnmoved;
   op.backward = [](GradContext& c) -> Status {
@@ -75,8 +77,8 @@ void DefineRoll(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitUnmoved(c, out, [&](int d) { return Has(c.attrs.get<Dims>(1), d); });
+  op.sbp = [](const SbpContext& c) {
+    return SplitUnmoved(c, [&](int d) { return Has(c.attrs.get<Dims>(1), d); });
   };
   op.sbp_text = kSplitUnmoved;
   op.backward = [](GradContext& c) -> Status {
@@ -132,8 +134,8 @@ StatusOr<Shape> Widened(const InferContext& c, int sign) {
 bool IsPadded(const Dims& widths, int d) { return widths[2 * d] != 0 || widths[2 * d + 1] != 0; }
 
 void AddPadSignatures(OpDef& op) {
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitUnmoved(c, out, [&](int d) { return IsPadded(c.attrs.get<Dims>(0), d); });
+  op.sbp = [](const SbpContext& c) {
+    return SplitUnmoved(c, [&](int d) { return IsPadded(c.attrs.get<Dims>(0), d); });
   };
   op.sbp_text = kSplitUnmoved;
 }
@@ -195,9 +197,9 @@ void DefineTriangle(OpDef& op) {
     c.SetOutput(0, c.shape(0), c.dtype(0));
     return OkStatus();
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
     const int last = c.inputs[0].ndim() - 2;
-    SplitUnmoved(c, out, [&](int d) { return d >= last; });
+    return SplitUnmoved(c, [&](int d) { return d >= last; });
   };
   op.sbp_text = "split on any dim but the last two";
   op.backward = [](GradContext& c) -> Status {

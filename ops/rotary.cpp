@@ -47,11 +47,13 @@ void DefineRotary(OpDef& op) {
       "Turns the features i and size/2 + i of each of the first heads [..., length, heads * size] "
       "by the angle whose cosine and sine are cos[place, i] and sin[place, i].";
   op.infer = InferRotary;
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const Sbp B = Sbp::Broadcast(), S0 = Sbp::Split(0);
     const int place = c.inputs[0].ndim() - 2;
-    for (int d = 0; d < place; ++d) out->push_back({{Sbp::Split(d), B, B}, {Sbp::Split(d)}});
-    out->push_back({{Sbp::Split(place), S0, S0}, {Sbp::Split(place)}});
+    for (int d = 0; d < place; ++d) out.push_back({{Sbp::Split(d), B, B}, {Sbp::Split(d)}});
+    out.push_back({{Sbp::Split(place), S0, S0}, {Sbp::Split(place)}});
+    return out;
   };
   op.sbp_text = "split by any dim but the last, the tables by the places";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec>) {

@@ -51,7 +51,8 @@ constexpr char kScaleMaskSbpText[] =
 
 // Any dim but the last, and but the queries where the diagonal counts. A mask is split where it has
 // the dim.
-void ScaleMaskSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures ScaleMaskSignatures(const SbpContext& c) {
+  SbpSignatures out;
   const Shape& x = c.inputs[0];
   const int last = c.attrs.get<bool>(kCausal) ? x.ndim() - 2 : x.ndim() - 1;
   for (int d = 0; d < last; ++d) {
@@ -61,8 +62,9 @@ void ScaleMaskSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
       const int at = d - (x.ndim() - mask.ndim());
       s.inputs.push_back(at >= 0 && mask[at] > 1 ? Sbp::Split(at) : Sbp::Broadcast());
     }
-    out->push_back(s);
+    out.push_back(s);
   }
+  return out;
 }
 
 double SizeOfTensor(const InferContext& c, int i) {

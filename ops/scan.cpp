@@ -58,14 +58,16 @@ void DefineScan(OpDef& op, Takes takes) {
     if (c.num_outputs() > 1) c.SetOutput(1, c.shape(0), DType::kInt64);
     return OkStatus();
   };
-  op.sbp = [outputs](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [outputs](const SbpContext& c) {
+    SbpSignatures out;
     for (int d = 0; d < c.inputs[0].ndim(); ++d) {
       if (d == c.attrs.get<int64_t>(kAlong)) continue;
       SbpSignature s;
       s.inputs.assign(c.inputs.size(), Sbp::Split(d));
       s.outputs.assign(outputs, Sbp::Split(d));
-      out->push_back(s);
+      out.push_back(s);
     }
+    return out;
   };
   op.sbp_text = "split on any dim but the scanned one";
 }

@@ -40,8 +40,8 @@ Status InferLikeInput(InferContext& c) {
 }
 
 constexpr char kSoftmaxSbpText[] = "every tensor split on any dim but the axis";
-void SoftmaxSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
-  SplitAllAxesBut(static_cast<int>(c.attrs.get<int64_t>(kAxis)), c, out);
+SbpSignatures SoftmaxSignatures(const SbpContext& c) {
+  return SplitAllAxesBut(static_cast<int>(c.attrs.get<int64_t>(kAxis)), c);
 }
 
 // As InferLikeInput, in out_dtype where that is given: float32 for a float of 16 bits.

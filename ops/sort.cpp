@@ -133,12 +133,14 @@ void DefineSearchSorted(OpDef& op) {
       "right how many are not above it. NaN counts as the largest.";
   op.differentiable = false;
   op.infer = InferSearch;
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const int sorted = c.inputs[0].ndim(), ndim = c.inputs[1].ndim();
     for (int d = 0; d < ndim; ++d) {
       const bool along = sorted == 1 || d + 1 == ndim;
-      out->push_back({{along ? Sbp::Broadcast() : Sbp::Split(d), Sbp::Split(d)}, {Sbp::Split(d)}});
+      out.push_back({{along ? Sbp::Broadcast() : Sbp::Split(d), Sbp::Split(d)}, {Sbp::Split(d)}});
     }
+    return out;
   };
   op.sbp_text = "split on any dim, with the sorted ones where they have it too";
   op.cost = [](const InferContext& c, absl::Span<const TensorSpec> outputs) {

@@ -43,11 +43,13 @@ Status ShapeOfShard(PhysicalContext& c) {
 }
 
 // The dims but one, which goes from the output where `dropped`.
-void SplitOtherDims(const SbpContext& c, std::vector<SbpSignature>* out, bool dropped) {
+SbpSignatures SplitOtherDims(const SbpContext& c, bool dropped) {
+  SbpSignatures out;
   const int dim = static_cast<int>(c.attrs.get<int64_t>(0));
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
-    if (d != dim) out->push_back({{Sbp::Split(d)}, {Sbp::Split(dropped && d > dim ? d - 1 : d)}});
+    if (d != dim) out.push_back({{Sbp::Split(d)}, {Sbp::Split(dropped && d > dim ? d - 1 : d)}});
   }
+  return out;
 }
 
 void DefineView(OpDef& op) {
@@ -99,11 +101,13 @@ void DefinePermute(OpDef& op) {
     }
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const Dims& order = c.attrs.get<Dims>(0);
     for (int d = 0; d < static_cast<int>(order.size()); ++d) {
-      out->push_back({{Sbp::Split(static_cast<int>(order[d]))}, {Sbp::Split(d)}});
+      out.push_back({{Sbp::Split(static_cast<int>(order[d]))}, {Sbp::Split(d)}});
     }
+    return out;
   };
   op.sbp_text = "split on any dim";
   op.backward = [](GradContext& c) -> Status {
@@ -133,14 +137,16 @@ void DefineExpand(OpDef& op) {
     }
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const Shape& in = c.inputs[0];
     const Dims& shape = c.attrs.get<Dims>(0);
     const int extra = static_cast<int>(shape.size()) - in.ndim();
     for (int d = 0; d < static_cast<int>(shape.size()); ++d) {
       const bool kept = d >= extra && in[d - extra] == shape[d];
-      out->push_back({{kept ? Sbp::Split(d - extra) : Sbp::Broadcast()}, {Sbp::Split(d)}});
+      out.push_back({{kept ? Sbp::Split(d - extra) : Sbp::Broadcast()}, {Sbp::Split(d)}});
     }
+    return out;
   };
   op.sbp_text = "the result split on any dim, with it the input where it is not repeated";
   op.infer_physical = ShapeOfShard;
@@ -175,9 +181,7 @@ void DefineSlice(OpDef& op) {
     g.strides[dim] *= g.shape[dim] > 1 ? step : 1;
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitOtherDims(c, out, /*dropped=*/false);
-  };
+  op.sbp = [](const SbpContext& c) { return SplitOtherDims(c, /*dropped=*/false); };
   op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
 }
@@ -194,9 +198,7 @@ void DefineSelect(OpDef& op) {
     g.strides.erase(g.strides.begin() + dim);
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitOtherDims(c, out, /*dropped=*/true);
-  };
+  op.sbp = [](const SbpContext& c) { return SplitOtherDims(c, /*dropped=*/true); };
   op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
 }
@@ -225,12 +227,14 @@ void DefineDiagonal(OpDef& op) {
     g.strides.push_back(row + col);
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
+  op.sbp = [](const SbpContext& c) {
+    SbpSignatures out;
     const auto dim1 = c.attrs.get<int64_t>(0), dim2 = c.attrs.get<int64_t>(1);
     for (int d = 0; d < c.inputs[0].ndim(); ++d) {
       if (d == dim1 || d == dim2) continue;
-      out->push_back({{Sbp::Split(d)}, {Sbp::Split(d - (d > dim1) - (d > dim2))}});
+      out.push_back({{Sbp::Split(d)}, {Sbp::Split(d - (d > dim1) - (d > dim2))}});
     }
+    return out;
   };
   op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status { return c.Set(0, PutBack(c)); };
@@ -254,9 +258,7 @@ void DefineUnfold(OpDef& op) {
     if (__builtin_mul_overflow(g.strides[dim], step, &g.strides[dim])) g.strides[dim] = 0;
     return g;
   };
-  op.sbp = [](const SbpContext& c, std::vector<SbpSignature>* out) {
-    SplitOtherDims(c, out, /*dropped=*/false);
-  };
+  op.sbp = [](const SbpContext& c) { return SplitOtherDims(c, /*dropped=*/false); };
   op.sbp_text = "split on any other dim";
   op.backward = [](GradContext& c) -> Status {
     OFL_ASSIGN_OR_RETURN(const Geometry g, OfDenseInput(c));

@@ -38,21 +38,23 @@ absl::InlinedVector<Group, 4> GroupsOf(const Shape& in, const Dims& out) {
 
 // A part of the first dim of a group is a stretch of its elements, and so a part of the first dim
 // that it becomes, where both sizes divide.
-void ViewSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures ViewSignatures(const SbpContext& c) {
+  SbpSignatures out;
   const Shape& in = c.inputs[0];
   const Dims& shape = c.attrs.get<Dims>(0);
   const bool empty = in.numel() == 0;  // then sizes do not say what becomes what
   const int most = std::min(in.ndim(), static_cast<int>(shape.size()));
   for (int d = 0; d < most && in[d] == shape[d]; ++d) {
-    if (empty || in[d] == 1) out->push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
+    if (empty || in[d] == 1) out.push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
   }
-  if (empty) return;
+  if (empty) return out;
   for (const Group& g : GroupsOf(in, shape)) {
     SbpSignature s{{Sbp::Split(g.from[0])}, {Sbp::Split(g.to[0])}};
     const bool stays = g.from.size() == 1 && g.to.size() == 1;
     if (!stays) s.divisible = std::gcd(in[g.from[0]], shape[g.to[0]]);
-    out->push_back(std::move(s));
+    out.push_back(std::move(s));
   }
+  return out;
 }
 
 namespace {
@@ -107,15 +109,17 @@ Dims PositiveStrides(const Dims& shape) {
 
 }  // namespace
 
-void PutBackSignatures(const SbpContext& c, std::vector<SbpSignature>* out) {
+SbpSignatures PutBackSignatures(const SbpContext& c) {
+  SbpSignatures out;
   const std::optional<Cuts> cuts = CutsOf(c.attrs);
-  if (!cuts) return;
+  if (!cuts) return out;
   const Dims &base = c.attrs.get<Dims>(kBase), &shape = c.attrs.get<Dims>(kShape);
   for (size_t v = 0; v < shape.size(); ++v) {
     const int d = cuts->dims[v];
     if (d < 0 || shape[v] != base[d]) continue;
-    out->push_back({{Sbp::Split(static_cast<int>(v))}, {Sbp::Split(d)}});
+    out.push_back({{Sbp::Split(static_cast<int>(v))}, {Sbp::Split(d)}});
   }
+  return out;
 }
 
 Status PutBackInShard(PhysicalContext& c) {

@@ -10,11 +10,11 @@ namespace oneflow_lite {
 
 // view(in, shape): a dim that stays may be split; so may the first of dims that become others,
 // where its parts are as long as those of the first that they become.
-void ViewSignatures(const SbpContext& c, std::vector<SbpSignature>* out);
+SbpSignatures ViewSignatures(const SbpContext& c);
 
 // as_strided_backward(grad, base_shape, shape, strides, offset): a dim of which the view has all
 // elements may be split.
-void PutBackSignatures(const SbpContext& c, std::vector<SbpSignature>* out);
+SbpSignatures PutBackSignatures(const SbpContext& c);
 // The geometry within a shard of the base.
 Status PutBackInShard(PhysicalContext& c);
 

@@ -91,9 +91,9 @@ StatusOr<AttrValue> ToAttr(const ofl_value& v) {
   return Error(ErrorKind::kValue, "a default value of type ", v.type, " is not valid");
 }
 
-// Neither sbp nor cost can report an error: it is printed, and what they give fits no call.
-void Print(const char* callback, const Status& error) {
-  std::fprintf(stderr, "in %s: %s\n", callback, std::string(error.message()).c_str());
+// No call asks for a cost, so none can report its error: it is printed, and the cost is no number.
+void PrintOfCost(const Status& error) {
+  std::fprintf(stderr, "in cost: %s\n", std::string(error.message()).c_str());
 }
 
 void SetCallbacks(const ofl_op& c, OpDef* op) {
@@ -119,13 +119,13 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
     };
   }
   if (c.sbp) {
-    op->sbp = [sbp = c.sbp, user = c.user, name, outputs = op->outputs.size()](
-                  const SbpContext& context, std::vector<SbpSignature>* signatures) {
-      SbpCall call{context, outputs, signatures};
+    op->sbp = [sbp = c.sbp, user = c.user, name,
+               outputs = op->outputs.size()](const SbpContext& context) -> StatusOr<SbpSignatures> {
+      SbpSignatures signatures;
+      SbpCall call{context, outputs, &signatures};
       const int32_t code = sbp(reinterpret_cast<ofl_sbp_context>(&call), user);
-      if (code == OFL_OK) return;
-      Print("sbp", ToStatus(code, *name));
-      signatures->emplace_back();  // fits no call: SignaturesOf refuses it
+      if (code != OFL_OK) return ToStatus(code, *name);
+      return signatures;
     };
   }
   if (c.cost) {
@@ -136,7 +136,7 @@ void SetCallbacks(const ofl_op& c, OpDef* op) {
       const auto c = reinterpret_cast<ofl_infer_context>(&call);
       const int32_t code = cost(c, user, &result.bytes, &result.flops);
       if (code == OFL_OK) return result;
-      Print("cost", ToStatus(code, *name));
+      PrintOfCost(ToStatus(code, *name));
       return Cost{.bytes = NAN, .flops = NAN};
     };
   }

@@ -40,7 +40,7 @@ struct InferCall {
 struct SbpCall {
   const SbpContext& context;
   size_t outputs;
-  std::vector<SbpSignature>* signatures;
+  SbpSignatures* signatures;
 };
 
 // Ops and kernels of a library that is being loaded wait here, so that all or none register.

@@ -342,8 +342,8 @@ class Planner {
   GlobalPlan& plan_;
   Specs inputs_;
   NdSbp wanted_;  // by the scope; empty where there are inputs
-  std::vector<SbpSignature> candidates_;
-  std::vector<SbpSignature> chosen_;  // per dim of the grid
+  SbpSignatures candidates_;
+  SbpSignatures chosen_;  // per dim of the grid
 };
 
 }  // namespace

@@ -93,14 +93,20 @@ std::string SbpSignature::ToString() const {
   return absl::StrCat("(", text(inputs), ") -> (", text(outputs), ")");
 }
 
-StatusOr<std::vector<SbpSignature>> SignaturesOf(
-    const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
-    const absl::InlinedVector<TensorSpec, 2>& outputs) {
-  std::vector<SbpSignature> signatures;
+StatusOr<SbpSignatures> SignaturesOf(const OpDef& op,
+                                     const absl::InlinedVector<TensorSpec, 4>& inputs,
+                                     const Attrs& attrs,
+                                     const absl::InlinedVector<TensorSpec, 2>& outputs) {
+  SbpSignatures signatures;
   SbpContext context{{}, attrs};
   for (const TensorSpec& in : inputs) context.inputs.push_back(in.shape);
-  if (op.sbp) op.sbp(context, &signatures);
-  if (const WeightedRule* rule = WeightedRuleOf(op)) rule->signatures(context, &signatures);
+  if (op.sbp) {
+    OFL_ASSIGN_OR_RETURN(signatures, op.sbp(context));
+  }
+  if (const WeightedRule* rule = WeightedRuleOf(op)) {
+    OFL_ASSIGN_OR_RETURN(const SbpSignatures weighted, rule->signatures(context));
+    signatures.insert(signatures.end(), weighted.begin(), weighted.end());
+  }
   AppendLinearSignatures(op, inputs, outputs, &signatures);
   const auto fits = [](const Sbp& s, const TensorSpec& t) {
     return s.kind != Sbp::Kind::kSplit || !t.defined || (s.axis >= 0 && s.axis < t.shape.ndim());

@@ -161,8 +161,8 @@ struct OFL_API OpDef {
   std::function<Status(PhysicalContext&)> infer_physical;
   // For an op with a viewed input, instead of infer.
   std::function<StatusOr<Geometry>(const Tensor& base, const Attrs&)> view;
-  // Appends the ways in which the op may run on shards; all-broadcast is always allowed.
-  std::function<void(const SbpContext&, std::vector<SbpSignature>*)> sbp;
+  // The ways in which the op may run on shards; all-broadcast is always allowed.
+  std::function<StatusOr<SbpSignatures>(const SbpContext&)> sbp;
   std::string sbp_text;  // the same in words, for flow.ops.describe
   // Default: each input read once, each output written once, one operation per output element.
   std::function<Cost(const InferContext&, absl::Span<const TensorSpec> outputs)> cost;
@@ -220,11 +220,13 @@ OFL_API Tensor DenseBase(const Shape& shape, DType dtype);
 // Runs infer (or the view's geometry without data) on specs; the one entry for meta, tests, shards.
 OFL_API Status InferOutputs(const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs,
                             const Attrs& attrs, absl::InlinedVector<TensorSpec, 2>* outputs);
-// The signatures that the op declares for a call. RuntimeError where one does not have an entry per
-// tensor or splits a dim that is not there; it names the op's place. An absent input may have any.
-OFL_API StatusOr<std::vector<SbpSignature>> SignaturesOf(
-    const OpDef& op, const absl::InlinedVector<TensorSpec, 4>& inputs, const Attrs& attrs,
-    const absl::InlinedVector<TensorSpec, 2>& outputs);
+// The signatures that the op declares for a call, or the error of its sbp. RuntimeError where one
+// does not have an entry per tensor or splits a dim that is not there; it names the op's place. An
+// absent input may have any.
+OFL_API StatusOr<SbpSignatures> SignaturesOf(const OpDef& op,
+                                             const absl::InlinedVector<TensorSpec, 4>& inputs,
+                                             const Attrs& attrs,
+                                             const absl::InlinedVector<TensorSpec, 2>& outputs);
 // Makes c.attrs those of the shard, and infers the shard's outputs.
 OFL_API Status InferPhysical(const OpDef& op, PhysicalContext& c,
                              absl::InlinedVector<TensorSpec, 2>* outputs);

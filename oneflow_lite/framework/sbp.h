@@ -4,7 +4,7 @@
 // combinations of inputs and outputs an op can compute shard by shard. After Yuan et al.,
 // "OneFlow: Redesign the Distributed Deep Learning Framework from Scratch" (2021).
 //
-//   signatures->push_back({{Sbp::Split(0)}, {Sbp::Split(0)}});   // rows in, rows out
+//   signatures.push_back({{Sbp::Split(0)}, {Sbp::Split(0)}});   // rows in, rows out
 #pragma once
 
 #include <string>
@@ -44,6 +44,8 @@ struct SbpSignature {
   OFL_API std::string ToString() const;
 };
 
+using SbpSignatures = std::vector<SbpSignature>;
+
 // What `sbp` sees: the logical shapes (an absent input has none) and the attributes.
 struct SbpContext {
   absl::InlinedVector<Shape, 4> inputs;
@@ -61,19 +63,18 @@ inline Shape ShardShape(Shape whole, const Sbp& sbp, int part, int parts) {
 }
 
 // Split every input and output on each axis but `axis` (a non-negative dim); all shapes alike.
-inline void SplitAllAxesBut(int axis, const SbpContext& c, std::vector<SbpSignature>* out,
-                            int num_outputs = 1) {
+inline SbpSignatures SplitAllAxesBut(int axis, const SbpContext& c, int num_outputs = 1) {
+  SbpSignatures out;
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
     if (d == axis) continue;
     SbpSignature s;
     s.inputs.assign(c.inputs.size(), Sbp::Split(d));
     s.outputs.assign(num_outputs, Sbp::Split(d));
-    out->push_back(s);
+    out.push_back(s);
   }
+  return out;
 }
 // Split on any axis: elementwise ops over tensors of one shape.
-inline void SplitAllAxes(const SbpContext& c, std::vector<SbpSignature>* out) {
-  SplitAllAxesBut(-1, c, out);
-}
+inline SbpSignatures SplitAllAxes(const SbpContext& c) { return SplitAllAxesBut(-1, c); }
 
 }  // namespace oneflow_lite

@@ -36,7 +36,7 @@ bool DeclareLinear(const char* op, std::initializer_list<uint64_t> sets) {
 }
 
 void AppendLinearSignatures(const OpDef& op, absl::Span<const TensorSpec> inputs,
-                            absl::Span<const TensorSpec> outputs, std::vector<SbpSignature>* out) {
+                            absl::Span<const TensorSpec> outputs, SbpSignatures* out) {
   std::vector<uint64_t> sets;
   {
     Rules& r = GetRules();

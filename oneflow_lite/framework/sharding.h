@@ -21,12 +21,12 @@ namespace oneflow_lite {
 OFL_API bool DeclareLinear(const char* op, std::initializer_list<uint64_t> sets);
 // The signatures that follow for a call.
 void AppendLinearSignatures(const OpDef& op, absl::Span<const TensorSpec> inputs,
-                            absl::Span<const TensorSpec> outputs, std::vector<SbpSignature>* out);
+                            absl::Span<const TensorSpec> outputs, SbpSignatures* out);
 
 // Further signatures of an op, under which each output that is a partial sum is the shard's result
 // times weight(). Ops of no elements count nothing, whatever they give.
 struct WeightedRule {
-  void (*signatures)(const SbpContext& c, std::vector<SbpSignature>* out);
+  StatusOr<SbpSignatures> (*signatures)(const SbpContext& c);
   double (*weight)(const PhysicalContext& c);
 };
 OFL_API bool DeclareWeighted(const char* op, WeightedRule rule);

@@ -124,23 +124,10 @@ Sbp ReadSbp(const std::string& text) {
   throw py::value_error("an SBP entry is \"S(axis)\", \"B\" or \"P\", not \"" + text + "\"");
 }
 
-// Neither sbp nor cost can report an error: Python prints it, and what they give fits no call.
-template <class F>
-bool CallOrPrint(const PythonOp& op, F&& f) {
-  GilAcquire locked;
-  try {
+StatusOr<SbpSignatures> Signatures(const PythonOp& op, const SbpContext& c) {
+  SbpSignatures out;
+  OFL_RETURN_IF_ERROR(CallPython([&]() -> Status {
     GradGuard no_grad(false);
-    f();
-    return true;
-  } catch (...) {
-    RaiseCaught();
-    PyErr_WriteUnraisable(py::str(op.name).ptr());
-    return false;
-  }
-}
-
-void Signatures(const PythonOp& op, const SbpContext& c, std::vector<SbpSignature>* out) {
-  const bool ok = CallOrPrint(op, [&] {
     py::list inputs;
     for (const Shape& shape : c.inputs) inputs.append(MetaTensor(shape, DType::kFloat32));
     const py::list signatures = py::handle(op.sbp.get())(inputs, WrapAttrs(c.attrs));
@@ -153,19 +140,27 @@ void Signatures(const PythonOp& op, const SbpContext& c, std::vector<SbpSignatur
         else
           s.outputs.push_back(sbp);
       }
-      out->push_back(std::move(s));
+      out.push_back(std::move(s));
     }
-  });
-  if (!ok) out->emplace_back();
+    return OkStatus();
+  }));
+  return out;
 }
 
+// No call asks for a cost, so none can report its exception: Python prints it, and the cost is no
+// number.
 Cost CostOfCall(const PythonOp& op, const InferContext& c) {
-  Cost cost{.bytes = NAN, .flops = NAN};
-  CallOrPrint(op, [&] {
+  GilAcquire locked;
+  try {
+    GradGuard no_grad(false);
     const py::object result = py::handle(op.cost.get())(MetaInputs(c), WrapAttrs(c.attrs()));
-    std::tie(cost.bytes, cost.flops) = py::cast<std::pair<double, double>>(result);
-  });
-  return cost;
+    const auto [bytes, flops] = py::cast<std::pair<double, double>>(result);
+    return {.bytes = bytes, .flops = flops};
+  } catch (...) {
+    RaiseCaught();
+    PyErr_WriteUnraisable(py::str(op.name).ptr());
+    return {.bytes = NAN, .flops = NAN};
+  }
 }
 
 // An output that is an input or an earlier output, or a view of one, would share its memory unknown
@@ -346,9 +341,7 @@ void RegisterPythonOp(const std::string& name, const std::string& doc, const std
   }
   if (!sbp.is_none()) {
     op->sbp = ShareObject(sbp.ptr());
-    def.sbp = [op](const SbpContext& c, std::vector<SbpSignature>* out) {
-      Signatures(*op, c, out);
-    };
+    def.sbp = [op](const SbpContext& c) { return Signatures(*op, c); };
   }
   if (!cost.is_none()) {
     op->cost = ShareObject(cost.ptr());

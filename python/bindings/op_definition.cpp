@@ -134,7 +134,7 @@ py::tuple OpCost(const std::string& name, const py::list& arguments) {
   return py::make_tuple(cost.bytes, cost.flops);
 }
 
-std::vector<SbpSignature> SignaturesOfCall(const CallSpecs& call) {
+SbpSignatures SignaturesOfCall(const CallSpecs& call) {
   return ValueOrThrow(SignaturesOf(*call.op, call.inputs, call.attrs, Infer(call)));
 }
 
@@ -165,7 +165,7 @@ py::tuple OpInferShard(const std::string& name, const py::list& arguments, size_
                        int part, int parts, const py::list& shards) {
   const CallSpecs call = Read(name, arguments);
   const OutputSpecs logical = Infer(call);
-  const std::vector<SbpSignature> signatures = SignaturesOfCall(call);
+  const SbpSignatures signatures = SignaturesOfCall(call);
   if (signature >= signatures.size() || part < 0 || part >= parts) {
     throw py::index_error("op_infer_shard(): there is no such signature or part");
   }
@@ -208,7 +208,7 @@ py::list OpCandidates(const std::string& name, const py::list& arguments) {
   const OpArguments call = ReadArguments(*expr, arguments);
   TensorList unused;
   const auto plan = ValueOrThrow(PlanOf({*expr, call.inputs, call.attrs, &unused}));
-  std::vector<SbpSignature> ways = SignaturesOfCall(Read(name, arguments));
+  SbpSignatures ways = SignaturesOfCall(Read(name, arguments));
   SbpSignature whole;
   whole.inputs.assign(call.inputs.size(), Sbp::Broadcast());
   whole.outputs.assign(plan->outputs.size(), Sbp::Broadcast());

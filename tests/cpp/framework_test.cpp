@@ -274,13 +274,15 @@ TEST(Sbp, SignaturesAreCheckedAgainstTheCall) {
   const auto two = SignaturesOf(op, inputs, {}, outputs);
   ASSERT_TRUE(two.ok() && two->size() == 2);
   EXPECT_EQ((*two)[1].ToString(), "(S(1)) -> (S(1))");
-  op.sbp = [](const SbpContext&, std::vector<SbpSignature>* out) {
-    out->push_back({{Sbp::Split(2)}, {Sbp::PartialSum()}});
-  };
+  op.sbp = [](const SbpContext&) { return SbpSignatures{{{Sbp::Split(2)}, {Sbp::PartialSum()}}}; };
   const Status s = SignaturesOf(op, inputs, {}, outputs).status();
   EXPECT_NE(s.message().find("(S(2)) -> (P) (here.cpp:0) does not fit a call ([4, 6])"),
             absl::string_view::npos)
       << s;
+  op.sbp = [](const SbpContext&) { return BadValue("test::split", "parts", "3", "even"); };
+  const Status own = SignaturesOf(op, inputs, {}, outputs).status();
+  EXPECT_EQ(KindOf(own), ErrorKind::kValue);
+  EXPECT_EQ(own.message(), BadValue("test::split", "parts", "3", "even").message());
 }
 
 TEST(Sbp, AShardGetsAttributesOfItsOwn) {

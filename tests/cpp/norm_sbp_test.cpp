@@ -38,8 +38,7 @@ void CheckSignatures(const char* name, const TensorList& inputs, const Attrs& at
   const OpExpr& op = **FindOp(name);
   SbpContext context{{}, attrs};
   for (const Tensor& t : inputs) context.inputs.push_back(t.defined() ? t.shape() : Shape());
-  std::vector<SbpSignature> signatures;
-  op.def().sbp(context, &signatures);
+  const SbpSignatures signatures = op.def().sbp(context).value();
   ASSERT_EQ(signatures.size(), signatures_expected) << name;
   const TensorList whole = CallAll(op, inputs, attrs).value();
   for (const SbpSignature& s : signatures) {

@@ -140,7 +140,7 @@ DEFECTS = {
 }  # fmt: skip
 
 
-# What sbp and cost raise is printed, because they are not asked for by a call that could fail.
+# What cost raises is printed, because it is not asked for by a call that could fail.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_a_defect_is_caught(defect):
@@ -207,17 +207,32 @@ def test_options():
     assert not check("softmax", [(X, 1)], tolerance={flow.float16: 1e-9}).passed
 
 
-@pytest.mark.parametrize("function", ["sbp", "cost"])
-def test_an_exception_in_what_an_op_declares_is_caught_and_shown(function, monkeypatch):
+def test_an_exception_in_a_cost_is_shown(monkeypatch):
     def wrong(x):
         raise KeyError("mine")
 
     shown = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: shown.append(u.exc_value))
-    result = check(register(**{function: wrong}), [X])
+    result = check(register(cost=wrong), [X])
     monkeypatch.undo()
-    assert result["sharding" if function == "sbp" else "cost"].status == "FAILED"
+    assert result["cost"].status == "FAILED"
     assert shown and isinstance(shown[0], KeyError)
+
+
+def test_an_exception_in_sbp_is_that_of_the_call(monkeypatch):
+    def wrong(x):
+        raise KeyError("mine")
+
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: shown.append(u.exc_value))
+    op = register(sbp=wrong)
+    result = check(op, [X])
+    x = X.to_global(flow.placement("cpu", [0]), flow.sbp.broadcast)
+    with pytest.raises(KeyError, match="mine"):
+        op(x)
+    monkeypatch.undo()
+    assert result["sharding"].status == "FAILED" and "mine" in result["sharding"].detail
+    assert not shown
 
 
 def test_a_gradient_that_is_right_only_for_all_inputs_at_once():
