@@ -21,6 +21,7 @@
 #include "oneflow_lite/framework/op_expr.h"
 #include "oneflow_lite/framework/op_registry.h"
 #include "oneflow_lite/framework/output_layout.h"
+#include "ops/in_place.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -272,9 +273,8 @@ constexpr ActivationEntry kActivations[] = {
 // clang-format on
 
 void DefineForm(OpDef& op, const ActivationEntry& entry, bool in_place) {
-  op.Input(in_place ? "self" : "x",
-           in_place ? InputDef::Kind::kMutated : InputDef::Kind::kRequired);
-  op.Output("y");
+  op.Input("x").Output("y");
+  if (in_place) Overwrite(op);
   for (const AttrEntry& attr : entry.attrs) {
     if (attr.name) op.Attr(attr.name, attr.type);
   }

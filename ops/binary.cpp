@@ -25,6 +25,7 @@
 #include "ops/binary_backward.h"
 #include "ops/broadcast.h"
 #include "ops/gelu.h"
+#include "ops/in_place.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -314,10 +315,8 @@ Status Backward(GradContext& c, const BinaryEntry& entry) {
 
 void DefineForm(OpDef& op, const Form& form) {
   const BinaryEntry& entry = *form.entry;
-  if (form.in_place)
-    op.Input("self", InputDef::Kind::kMutated).Input("other").Output("out");
-  else
-    op.Input("a").Input("b").Output("out");
+  op.Input("a").Input(form.in_place ? "other" : "b").Output("out");
+  if (form.in_place) Overwrite(op);
   op.doc = entry.doc;
   op.scalar_operands = true;
   op.differentiable = entry.gradient_a != nullptr;

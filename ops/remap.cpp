@@ -10,6 +10,7 @@
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
 #include "oneflow_lite/framework/op_registry.h"
+#include "ops/in_place.h"
 
 namespace oneflow_lite {
 namespace {
@@ -38,8 +39,8 @@ SbpSignatures SplitUnmoved(const SbpContext& c, F&& moves) {
   for (int d = 0; d < c.inputs[0].ndim(); ++d) {
     if (!moves(d)) out.push_back({{Sbp::Split(d)}, {Sbp::Split(d)}});
   }
-}
   return out;
+}
 bool Has(const Dims& dims, int d) {
   for (const int64_t i : dims) {
     if (i == d) return true;
@@ -183,11 +184,8 @@ void DefinePadBackward(OpDef& op) {
   };
 }
 
-template <bool kInPlace>
 void DefineTriangle(OpDef& op) {
-  op.Input(kInPlace ? "self" : "in",
-           kInPlace ? InputDef::Kind::kMutated : InputDef::Kind::kRequired);
-  op.Output("out").Attr("diagonal", AttrType::kInt, int64_t{0});
+  op.Input("in").Output("out").Attr("diagonal", AttrType::kInt, int64_t{0});
   op.Attr("lower", AttrType::kBool, true);
   op.doc = "Of the last two dims, what lies on a diagonal and below, or above, else 0.";
   op.infer = [](InferContext& c) -> Status {
@@ -212,8 +210,8 @@ OFL_REGISTER_OP("flip", DefineFlip);
 OFL_REGISTER_OP("roll", DefineRoll);
 OFL_REGISTER_OP("pad", DefinePad);
 OFL_REGISTER_OP("pad_backward", DefinePadBackward);
-OFL_REGISTER_OP("triangle", DefineTriangle<false>);
-OFL_REGISTER_OP("triangle_", DefineTriangle<true>);
+OFL_REGISTER_OP("triangle", DefineTriangle);
+OFL_REGISTER_OP("triangle_", DefineInPlace<DefineTriangle>);
 
 }  // namespace
 }  // namespace oneflow_lite

@@ -21,6 +21,7 @@
 #include "oneflow_lite/framework/op_registry.h"
 #include "oneflow_lite/framework/output_layout.h"
 #include "ops/broadcast.h"
+#include "ops/in_place.h"
 #include "ops/term.h"
 
 namespace oneflow_lite {
@@ -296,10 +297,8 @@ Status Backward(GradContext& c, const TernaryEntry& entry) {
 }
 
 void DefineForm(OpDef& op, const TernaryEntry& entry, bool in_place) {
-  if (in_place)
-    op.Input("self", InputDef::Kind::kMutated).Input("b").Input("c").Output("out");
-  else
-    op.Input("a").Input("b").Input("c").Output("out");
+  op.Input("a").Input("b").Input("c").Output("out");
+  if (in_place) Overwrite(op);
   if (entry.has_value) op.Attr("value", AttrType::kScalar);
   op.doc = entry.doc;
   op.scalar_operands = true;
