@@ -3,11 +3,14 @@
 // Making tensors of a class: Tensor(...), copies, pickles.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "functional/copy.h"
 #include "functional/creation.h"
+#include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/output_layout.h"
 #include "python/bindings/arguments.h"
 #include "python/bindings/classes.h"
 #include "python/bindings/creation.h"
@@ -150,10 +153,42 @@ PyObject* DeepCopy(PyObject* self, PyObject* memo) {
   });
 }
 
+// The dims as they lie in memory, the outermost first; empty where that is their own order.
+Dims OrderInMemory(const Tensor& t) {
+  const Dims strides = StridesLike(absl::MakeConstSpan(&t, 1), t.shape());
+  Dims order(strides.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+bool IsOrder(Dims order, int ndim) {
+  std::sort(order.begin(), order.end());
+  for (int d = 0; d < static_cast<int>(order.size()); ++d) {
+    if (order[d] != d) return false;
+  }
+  return static_cast<int>(order.size()) == ndim;
+}
+
+// Strides without gaps, of dims that lie in this order.
+Dims StridesInOrder(const Shape& shape, const Dims& order) {
+  Dims strides(order.size(), 1);
+  int64_t stride = 1;
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    strides[*d] = stride;
+    stride *= shape[static_cast<int>(*d)];
+  }
+  return strides;
+}
+
 PyObject* Reduce(PyObject* self, PyObject*) {
   return Protect([&]() -> PyObject* {
     const Tensor& t = Unwrap(self);
-    const auto host = OnHost(t, "pickle");
+    const Dims order = OrderInMemory(t);
+    const auto dense = order.empty() ? StatusOr<Tensor>(t) : functional::Permute(t.Detach(), order);
+    if (!dense.ok()) return Raise(dense.status());
+    const auto host = OnHost(*dense, "pickle");
     if (!host.ok()) return Raise(host.status());
     PyRef bytes(PyBytes_FromStringAndSize(static_cast<const char*>(host->data()),
                                           static_cast<Py_ssize_t>(host->nbytes())));
@@ -163,28 +198,36 @@ PyObject* Reduce(PyObject* self, PyObject*) {
     PyRef rebuild(module ? PyObject_GetAttrString(module.get(), "_rebuild_tensor") : nullptr);
     if (!bytes || !dtype || !shape || !attributes || !rebuild) return nullptr;
     const std::string device = t.device().ToString();
-    return Py_BuildValue("O(OOOOsi)O", rebuild.get(), Py_TYPE(self), bytes.get(), dtype.get(),
-                         shape.get(), device.c_str(), IsGradLeaf(t) ? 1 : 0,
-                         PyDict_GET_SIZE(attributes.get()) ? attributes.get() : Py_None);
+    PyObject* const state = PyDict_GET_SIZE(attributes.get()) ? attributes.get() : Py_None;
+    const PyRef in_memory(WrapDims(order));
+    if (!in_memory) return nullptr;
+    return order.empty()
+               ? Py_BuildValue("O(OOOOsi)O", rebuild.get(), Py_TYPE(self), bytes.get(), dtype.get(),
+                               shape.get(), device.c_str(), IsGradLeaf(t) ? 1 : 0, state)
+               : Py_BuildValue("O(OOOOsiO)O", rebuild.get(), Py_TYPE(self), bytes.get(),
+                               dtype.get(), shape.get(), device.c_str(), IsGradLeaf(t) ? 1 : 0,
+                               in_memory.get(), state);
   });
 }
 
-// What a pickle calls: _rebuild_tensor(cls, bytes, dtype, shape, device, requires_grad).
+// What a pickle calls: _rebuild_tensor(cls, bytes, dtype, shape, device, requires_grad, order), the
+// last for dims that do not lie in memory in their own order.
 PyObject* Rebuild(PyObject*, PyObject* args) {
   return Protect([&]() -> PyObject* {
-    PyObject *cls, *bytes, *dtype, *shape;
+    PyObject *cls, *bytes, *dtype, *shape, *order_given = nullptr;
     const char* device_text;
     int requires_grad;
-    if (!PyArg_ParseTuple(args, "OSOO!si:_rebuild_tensor", &cls, &bytes, &dtype, &PyTuple_Type,
-                          &shape, &device_text, &requires_grad)) {
+    if (!PyArg_ParseTuple(args, "OSOO!si|O!:_rebuild_tensor", &cls, &bytes, &dtype, &PyTuple_Type,
+                          &shape, &device_text, &requires_grad, &PyTuple_Type, &order_given)) {
       return nullptr;
     }
     PyTypeObject* type = TensorClass("_rebuild_tensor", cls);
-    static const ArgSchema shape_arg{
-        .name = "shape", .type = ArgType::kInts, .default_value = {}, .default_text = {}};
-    Value dims;
+    static const ArgSchema shape_arg{.name = "shape", .type = ArgType::kInts};
+    static const ArgSchema order_arg{.name = "order", .type = ArgType::kInts};
+    Value dims, order(std::in_place_type<Dims>);
     DType t;
-    if (!type || !ReadInts("_rebuild_tensor", shape_arg, Items(shape), &dims)) {
+    if (!type || !ReadInts("_rebuild_tensor", shape_arg, Items(shape), &dims) ||
+        (order_given && !ReadInts("_rebuild_tensor", order_arg, Items(order_given), &order))) {
       return nullptr;
     }
     if (!AsDType(dtype, &t)) return PyErr_Format(PyExc_TypeError, "_rebuild_tensor(): no dtype");
@@ -206,7 +249,13 @@ PyObject* Rebuild(PyObject*, PyObject* args) {
       OFL_ASSIGN_OR_RETURN(Tensor host, Tensor::Empty(shape_given, t, Device{}));
       if (host.nbytes() > 0) std::memcpy(host.data(), begin, host.nbytes());
       OFL_ASSIGN_OR_RETURN(const Device device, Device::Parse(device_text));
-      return functional::To(host, device, {});
+      OFL_ASSIGN_OR_RETURN(const Tensor there, functional::To(host, device, {}));
+      const Dims& dims_order = std::get<Dims>(order);
+      if (!order_given) return there;
+      if (!IsOrder(dims_order, shape_given.ndim())) {
+        return BadValue("_rebuild_tensor", "order", ToString(dims_order), "an order of the dims");
+      }
+      return there.WithGeometry(shape_given, StridesInOrder(shape_given, dims_order), 0);
     }();
     return made.ok() ? NewObject(type, *std::move(made), requires_grad) : Raise(made.status());
   });

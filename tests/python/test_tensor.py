@@ -248,6 +248,24 @@ def test_pickle_keeps_class_attributes_and_sharing():
     assert pickle.loads(pickle.dumps(x * 2)).requires_grad is False
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0), (1, 2, 0)])
+def test_copies_keep_the_order_of_dims_in_memory(order, device):
+    x = flow.arange(24.0, device=device).view(2, 3, 4).permute(order)
+    for copied in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), copy.copy(x)):
+        assert copied.stride() == x.stride() and copied.tolist() == x.tolist()
+        assert copied.device == x.device and copied.dtype is x.dtype
+    part = x[:, 1:2]  # without what lies between
+    loaded = pickle.loads(pickle.dumps(part))
+    assert loaded.tolist() == part.tolist()
+    for found, want, size in zip(loaded.stride(), part.clone().stride(), part.shape, strict=True):
+        assert found == want or size == 1
+    parameter = pickle.loads(pickle.dumps(flow.nn.Parameter(x)))
+    assert parameter.stride() == x.stride() and parameter.requires_grad and parameter.is_leaf
+    for empty in (x[:0].transpose(0, 2), flow.ones(1, 3).expand(2, 3).t()):
+        loaded = pickle.loads(pickle.dumps(empty))
+        assert loaded.shape == empty.shape and loaded.tolist() == empty.tolist()
+
+
 def test_pickle_of_small_classes():
     for o in (flow.float32, flow.bool, flow.device("cuda:1"), flow.device("cpu"), flow.softmax):
         assert pickle.loads(pickle.dumps(o)) == o
@@ -264,6 +282,10 @@ def test_rebuild_refuses_nonsense():
         (Tensor, b"", flow.float32, (-1,), "cpu", 0),
         (Tensor, b"", 3, (0,), "cpu", 0),
         (Tensor, b"", flow.float32, (0,), "gpu", 0),
+        (Tensor, b"1234", flow.float32, (1, 1), "cpu", 0, (1, 1)),
+        (Tensor, b"1234", flow.float32, (1, 1), "cpu", 0, (0,)),
+        (Tensor, b"1234", flow.float32, (1, 1), "cpu", 0, (0, 2)),
+        (Tensor, b"1234", flow.float32, (1, 1), "cpu", 0, [1, 0]),
     ]:
         with pytest.raises((TypeError, ValueError)):
             rebuild(*args)
