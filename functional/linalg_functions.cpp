@@ -63,12 +63,18 @@ StatusOr<TensorList> LuFunction(const Tensor& a, bool pivot) {
   return Lu(a);
 }
 
+// The dims given, or the last two.
+absl::Span<const int64_t> DimsOfMatrix(const std::optional<Dims>& dim) {
+  static constexpr int64_t kLastTwo[] = {-2, -1};
+  return dim ? absl::MakeConstSpan(*dim) : absl::MakeConstSpan(kLastTwo);
+}
+
 StatusOr<Tensor> NamedNorm(const Tensor& a, absl::string_view ord, std::optional<Dims> dim,
                            bool keepdim, std::optional<DType> dtype) {
   if (!dim && a.defined() && a.ndim() != 2) {
     return ShapeMismatch("linalg.norm", "A", a.shape(), "2 dims where ord is a name without dim");
   }
-  return MatrixNorm(a, ord, dim.value_or(Dims{-2, -1}), keepdim, dtype);
+  return MatrixNorm(a, ord, DimsOfMatrix(dim), keepdim, dtype);
 }
 
 // Without a dim, the first of 3 elements.
@@ -115,7 +121,7 @@ StatusOr<TensorList> LuUnpackFunction(const Tensor& lu, const Tensor& pivots, bo
   return LuUnpack(lu, pivots);
 }
 StatusOr<Tensor> NuclearNorm(const Tensor& a, std::optional<Dims> dim, bool keepdim) {
-  StatusOr<Tensor> y = MatrixNorm(a, "nuc", dim.value_or(Dims{-2, -1}), keepdim);
+  StatusOr<Tensor> y = MatrixNorm(a, "nuc", DimsOfMatrix(dim), keepdim);
   return y.ok() ? y : WithArgument(Renamed("nuclear_norm", y.status()), "A", "input");
 }
 StatusOr<Tensor> VectorNormFunction(const Tensor& x, double ord, std::optional<Dims> dim,
