@@ -14,8 +14,6 @@
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autocast.h"
-#include "oneflow_lite/framework/autograd.h"
-#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/global.h"
 
@@ -258,12 +256,8 @@ StatusOr<Tensor> Tensordot(const Tensor& a, const Tensor& b, int64_t dims) {
 
 StatusOr<Tensor> Trace(const Tensor& x) {
   if (x.ndim() != 2) return ShapeMismatch("trace", "input", x.shape(), "2 dims");
-  if (!GlobalOf(x) && !(GradEnabled() && autograd::RequiresGrad(x))) {  // no view to remember
-    const int64_t size = std::min(x.shape()[0], x.shape()[1]);
-    return Sum(x.WithGeometry({size}, {x.strides()[0] + x.strides()[1]}, x.offset()), Dims{0});
-  }
-  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, Diagonal(x));
-  return Sum(diagonal);
+  OFL_ASSIGN_OR_RETURN(const Tensor diagonal, DiagonalToRead(x));
+  return Sum(diagonal, Dims{0});
 }
 
 StatusOr<Tensor> Vdot(const Tensor& a, const Tensor& b) {

@@ -7,7 +7,10 @@
 #include "functional/argument_names.h"
 #include "functional/view.h"
 #include "oneflow_lite/core/error.h"
+#include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
+#include "oneflow_lite/framework/global.h"
 #include "oneflow_lite/framework/op_expr.h"
 
 namespace oneflow_lite::functional {
@@ -157,7 +160,8 @@ StatusOr<Tensor> Atleast3d(const Tensor& x) {
   return x.ndim() < 2 ? Reshape(x, {1, x.numel(), 1}) : Unsqueeze(x, 2);
 }
 
-StatusOr<Tensor> Diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+namespace {
+const OpExpr& DiagonalOp() {
   static const OpExpr& op = OpBuilder("diagonal")
                                 .Input("in")
                                 .Output("out")
@@ -165,9 +169,22 @@ StatusOr<Tensor> Diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t
                                 .Attr("dim2")
                                 .Attr("offset")
                                 .Get();
+  return op;
+}
+}  // namespace
+
+StatusOr<Tensor> Diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   if (x.ndim() < 2) return ShapeMismatch("diagonal", "input", x.shape(), "at least 2 dims");
   OFL_ASSIGN_OR_RETURN(const Dims pair, WrapDims("diagonal", x, {dim1, dim2}));
-  return Call(op, {x}, {pair[0], pair[1], offset});
+  return Call(DiagonalOp(), {x}, {pair[0], pair[1], offset});
+}
+
+StatusOr<Tensor> DiagonalToRead(const Tensor& matrix) {
+  if (GlobalOf(matrix) || (GradEnabled() && autograd::RequiresGrad(matrix))) {
+    return Diagonal(matrix);
+  }
+  OFL_ASSIGN_OR_RETURN(const Geometry g, DiagonalOp().def().view(matrix, {0, 1, 0}));
+  return matrix.WithGeometry(g.shape, g.strides, g.offset);
 }
 
 StatusOr<Tensor> Unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {

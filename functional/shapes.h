@@ -46,6 +46,9 @@ OFL_API StatusOr<Tensor> Atleast3d(const Tensor& x);
 // columns to the right, or if negative rows further down. ShapeError for less than 2 dims.
 OFL_API StatusOr<Tensor> Diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0,
                                   int64_t dim2 = 1);
+// The diagonal of a matrix for a function that reads it at once: where nothing is recorded, no view
+// that knows its base, which costs more than reading a short diagonal.
+StatusOr<Tensor> DiagonalToRead(const Tensor& matrix);
 // All windows of a size along a dim, each a step on; the last dim is the window's. A view.
 OFL_API StatusOr<Tensor> Unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step);
 
