@@ -197,12 +197,10 @@ ABSENT = [
         "nn.Module": "register_backward_hook call_super_init dump_patches T_destination",
     }, "nn.Module.register_full_backward_hook and nn.Module.register_state_dict_post_hook"),
     Absent("other optimizers", {
-        "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD LBFGS Muon Rprop "
-                 "SparseAdam",
+        "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD Muon Rprop SparseAdam",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
-    Absent("other schedules", {
-        "optim.lr_scheduler": "CyclicLR", "optim.swa_utils": "SWALR",
-    }, "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula; "
+    Absent("other schedules", {"optim.swa_utils": "SWALR"},
+       "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula; "
        "optim.lr_scheduler.SequentialLR puts one after another"),
     Absent("means of a batch for an average", {"optim.swa_utils": "update_bn"},
            "nothing needs them: optim.swa_utils.AveragedModel copies or averages the buffers"),

@@ -34,6 +34,15 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
          "pct_start": 0.2, "div_factor": 10.0, "final_div_factor": 100.0},
         {"max_lr": 1.0, "total_steps": 60, "cycle_momentum": False},
     ],
+    "CyclicLR": [
+        {"base_lr": 0.01, "max_lr": 1.0, "step_size_up": 7},
+        {"base_lr": [0.01, 0.02], "max_lr": [1.0, 0.5], "step_size_up": 4, "step_size_down": 9,
+         "mode": "triangular2", "base_momentum": [0.7, 0.8], "max_momentum": 0.95},
+        {"base_lr": 0.01, "max_lr": 1.0, "step_size_up": 5, "mode": "exp_range", "gamma": 0.97},
+        {"base_lr": 0.01, "max_lr": 1.0, "step_size_up": 5, "cycle_momentum": False,
+         "scale_fn": lambda step: 0.5 ** (step / 20), "scale_mode": "iterations"},
+        {"base_lr": 0.1, "max_lr": 1.0, "step_size_up": 6},
+    ],
     "ReduceLROnPlateau": [
         {}, {"mode": "max", "patience": 2, "factor": 0.5},
         {"patience": 1, "cooldown": 3, "min_lr": [0.01, 0.02], "threshold": 0.1,
@@ -45,7 +54,7 @@ SEQUENCES = [
     ("LinearLR", "CosineAnnealingLR"), ("ConstantLR", "ExponentialLR"),
     ("LinearLR", "CosineAnnealingWarmRestarts"), ("LinearLR", "OneCycleLR"),
     ("ExponentialLR", "PolynomialLR"), ("CosineAnnealingLR", "StepLR"), ("LinearLR", "MultiStepLR"),
-    ("LinearLR", "LambdaLR"),
+    ("LinearLR", "LambdaLR"), ("CyclicLR", "ExponentialLR"),
 ]  # fmt: skip
 
 

@@ -48,6 +48,20 @@ SCHEDULERS = {
                                             cycle_momentum=False, div_factor=4.0,
                                             final_div_factor=1.0),
                   lambda e: 0.25 + 0.25 * e if e <= 3 else 1 - 0.1875 * (e - 3)),
+    "cycles": (lambda s, o: s.CyclicLR(o, 0.25, 1.0, 2, 1, cycle_momentum=False),
+               lambda e: (0.25, 0.625, 1.0)[e % 3]),
+    "cycles of half the height": (lambda s, o: s.CyclicLR(o, 0.0, 1.0, 1, mode="triangular2",
+                                                          cycle_momentum=False),
+                                  lambda e: (e % 2) * 0.5 ** (e // 2)),
+    "cycles of a range": (lambda s, o: s.CyclicLR(o, 0.0, 1.0, 1, mode="exp_range", gamma=0.9,
+                                                  cycle_momentum=False),
+                          lambda e: (e % 2) * 0.9**e),
+    "cycles by a function": (lambda s, o: s.CyclicLR(o, 0.0, 1.0, 1, scale_fn=lambda e: 1 / e,
+                                                     cycle_momentum=False),
+                             lambda e: (e % 2) / (e // 2 + 1)),
+    "cycles in a sequence": (after_two(lambda s, o: s.CyclicLR(o, 1.0, 3.0, 2,
+                                                               cycle_momentum=False)),
+                             lambda e: 0.1 + 0.3 * e if e < 2 else (1, 2, 3, 2)[(e - 2) % 4]),
     "restarts in a sequence": (after_two(lambda s, o: s.CosineAnnealingWarmRestarts(o, 2)),
                                lambda e: 0.1 + 0.3 * e if e < 2 else (1, 0.5)[e % 2]),
     "one cycle in a sequence": (after_two(lambda s, o: s.OneCycleLR(
@@ -74,6 +88,8 @@ def test_the_rates(name):
 @by_name
 def test_pytorchs(name):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed: no parity check")
+    if name == "sequence in a sequence":
+        pytest.skip("PyTorch refuses it behind the first")
     make, _ = SCHEDULERS[name]
     optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
     theirs = rates(optimizer, make(torch.optim.lr_scheduler, optimizer), 7)
@@ -106,6 +122,37 @@ def test_one_cycle_in_a_sequence_has_its_momentum():
         scheduler.step()
         seen.append(optimizer.param_groups[0]["momentum"])
     assert seen == pytest.approx([0.75, 0.25, 0.5, 0.75])
+
+
+@pytest.mark.parametrize("adam", [False, True])
+def test_cycles_move_momentum_against_the_rate(adam):
+    p = flow.ones(1, requires_grad=True)
+    optimizer = flow.optim.Adam([p]) if adam else SGD([p], lr=1.0, momentum=0.5)
+    group, seen = optimizer.param_groups[0], []
+    scheduler = S.CyclicLR(optimizer, 0.1, 0.9, 2, base_momentum=0.25, max_momentum=0.75)
+    for _ in range(6):
+        seen.append((group["lr"], group["betas"][0] if adam else group["momentum"]))
+        scheduler.step()
+    rates_ = [0.1, 0.5, 0.9, 0.5, 0.1, 0.5]
+    assert [lr for lr, _ in seen] == pytest.approx(rates_)
+    assert [m for _, m in seen] == pytest.approx([0.75, 0.5, 0.25, 0.5, 0.75, 0.5])
+    with pytest.raises(ValueError, match=r"^CyclicLR\(\): cycle_momentum needs"):
+        S.CyclicLR(flow.optim.Adagrad([p]), 0.1, 0.9)
+    for wrong, text in (({"mode": "square"}, "mode is"), ({"scale_mode": "x"}, "scale_mode is"),
+                        ({"step_size_up": 0}, "step_size_up is 0"),
+                        ({"base_momentum": [1, 2]}, "2 base_momentum for 1 groups"),
+                        ({"max_lr": [1, 2]}, "2 max_lr for 1 groups")):  # fmt: skip
+        with pytest.raises(ValueError, match=rf"^CyclicLR\(\): {text}"):
+            S.CyclicLR(optimizer, **{"base_lr": 0.1, "max_lr": 0.9, **wrong})
+
+
+def test_a_plateau_is_told_its_epoch():
+    scheduler = S.ReduceLROnPlateau(made())
+    scheduler.step(1.0, 7)
+    assert scheduler.last_epoch == 7
+    scheduler.step(1.0)
+    scheduler.step(1.0, epoch=3)
+    assert scheduler.last_epoch == 3
 
 
 def test_a_rate_set_by_hand_and_a_group_added_later():
@@ -336,8 +383,10 @@ def test_a_tensor_as_step_size_is_not_read():
 
 @pytest.mark.parametrize("name", [n for n in S.__all__ if n != "ChainedScheduler"])
 def test_a_schedule_takes_an_optimizer(name):
-    with pytest.raises(TypeError, match=rf"{name}\(\): optimizer must be an Optimizer, not int"):
-        getattr(S, name)(3, *{"SequentialLR": (3, 3), "LRScheduler": ()}.get(name, (3,)))
+    with pytest.raises(TypeError, match=rf"{name}\(\): optimizer must be an Optimizer, not str"):
+        getattr(S, name)(
+            *{"SequentialLR": "abc", "CyclicLR": "abc", "LRScheduler": "a"}.get(name, "ab")
+        )
 
 
 def test_schedules_say_which_number_is_wrong():

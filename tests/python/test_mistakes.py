@@ -259,6 +259,7 @@ OPTIONS = {
     "AdamW": ("lr", "eps", "weight_decay"),
     "Lion": ("lr", "weight_decay"),
     "RMSprop": ("lr", "alpha", "eps", "weight_decay", "momentum"),
+    "LBFGS": ("lr", "max_iter", "tolerance_grad", "tolerance_change", "history_size"),
     "Adagrad": ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"),
 }
 
@@ -279,7 +280,7 @@ def test_an_option_that_is_no_number(name, option, value):
 
 IMPORTS = [("oneflow_lite.utils.data", "DataLoader"), ("oneflow_lite.nn", "Conv2d"),
            ("oneflow_lite", "vmap"), ("oneflow_lite.nn.functional", "conv2d"),
-           ("oneflow_lite.optim", "LBFGS"),
+           ("oneflow_lite.optim", "RAdam"),
            ("oneflow_lite.autograd", "detect_anomaly")]  # fmt: skip
 
 

@@ -85,7 +85,7 @@ def test_what_stands_in_is_there(absent):
     "module, name",
     [("", "distributions"), ("", "accelerator"), ("", "polar"), ("utils.data", "RandomSampler"),
      ("nn", "ReflectionPad2d"), ("nn.functional", "conv2d"), ("Tensor", "polygamma"),
-     ("Tensor", "igamma_"), ("optim", "Adadelta"), ("optim.lr_scheduler", "CyclicLR"),
+     ("Tensor", "igamma_"), ("optim", "RAdam"), ("optim.swa_utils", "SWALR"),
      ("autograd.graph", "register_multi_grad_hook"), ("nn.init", "xavier_uniform"),
      ("profiler", "ProfilerActivity"), ("utils.checkpoint", "CheckpointPolicy")],
 )  # fmt: skip

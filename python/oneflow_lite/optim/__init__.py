@@ -7,13 +7,14 @@ from oneflow_lite._absent import public_face
 from oneflow_lite.optim import lr_scheduler, swa_utils
 from oneflow_lite.optim.adagrad import Adagrad
 from oneflow_lite.optim.adam import Adam, AdamW
+from oneflow_lite.optim.lbfgs import LBFGS
 from oneflow_lite.optim.lion import Lion
 from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.optim.rmsprop import RMSprop
 from oneflow_lite.optim.sgd import SGD
 
-__all__ = ["Adagrad", "Adam", "AdamW", "Lion", "Optimizer", "RMSprop", "SGD", "lr_scheduler",
-           "swa_utils"]  # fmt: skip
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "LBFGS", "Lion", "Optimizer", "RMSprop",
+           "lr_scheduler", "swa_utils"]  # fmt: skip
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_face(__name__)

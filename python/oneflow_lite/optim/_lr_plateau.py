@@ -97,11 +97,14 @@ class ReduceLROnPlateau(LRScheduler):
         """The step sizes that the groups have: those to come depend on the metrics."""
         return self.get_last_lr()
 
-    def step(self, metrics: Any) -> None:  # type: ignore[override]
-        """One epoch, which ended with this metric, a number or a tensor of one."""
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+        """One epoch, which ended with this metric, a number or a tensor of one.
+
+        ``epoch`` is its number, by default the next; nothing depends on it.
+        """
         check_capture(self.optimizer)
         self._take_groups()
-        self.last_epoch += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         metric = float(metrics)
         if self._better(metric):
             self.best, self.num_bad_epochs = metric, 0

@@ -28,14 +28,14 @@ from oneflow_lite.optim._lr_base import (
     check_positive,
     start_again,
 )
-from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, OneCycleLR
+from oneflow_lite.optim._lr_cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from oneflow_lite.optim._lr_plateau import ReduceLROnPlateau
 from oneflow_lite.optim.optimizer import Optimizer
 
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR",
-    "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
+    "CyclicLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
+    "MultiplicativeLR", "OneCycleLR", "PolynomialLR", "ReduceLROnPlateau", "SequentialLR", "StepLR",
 ]  # fmt: skip
 
 
@@ -251,7 +251,8 @@ class SequentialLR(LRScheduler):
 
     The first one starts from the groups' ``initial_lr``, whatever making the others has changed. A
     milestone overwrites what else changed the step sizes; between milestones each schedule steps as
-    it does alone.
+    it does alone. So does a ``ChainedScheduler`` or ``SequentialLR`` among them: PyTorch refuses it
+    behind the first, and takes the first a step too far.
 
     Parameters
     ----------
