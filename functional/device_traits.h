@@ -71,8 +71,9 @@ inline bool SumsGradientsAtOnce(const Tensor& a, const AxisSplit& split) {
   const int64_t run = split.inner == 1 ? split.axis : split.inner;
   return a.numel() <= kLittle || (run >= kShortRun && a.numel() >= kFewRows * split.axis);
 }
-// Whether a product of 16-bit matrices is given in float32, so that a sum with it is rounded once.
-inline bool GivesWideProducts(const Tensor& a) {
+// Whether a chain of products of 16-bit matrices casts them to float32 first. A GPU multiplies
+// 16 bits much faster than float32.
+inline bool MultipliesInFloat32(const Tensor& a) {
   return a.device().type == DeviceType::kCPU && ComputeType(a.dtype()) != a.dtype();
 }
 // Whether work goes to a stream, which may be captured in a graph.

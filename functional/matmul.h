@@ -13,8 +13,7 @@ OFL_API StatusOr<Tensor> Matmul(const Tensor& a, const Tensor& b);
 // x [..., in] times weight [out, in] transposed, plus bias [out] where given. A weight [in] gives
 // [...].
 OFL_API StatusOr<Tensor> Linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-// a b in float32 of two matrices, or of two batches of them, of 16-bit floats; where
-// GivesWideProducts (device_traits.h).
+// a b in float32 of two matrices, or of two batches of them, of 16-bit floats.
 StatusOr<Tensor> WideMatmul(const Tensor& a, const Tensor& b);
 // self = a b + bias of matrices, or self += a b where `accumulate`; the rows of self may lie apart.
 // Returns self. For gradients: autograd refuses it.

@@ -54,14 +54,23 @@ bool IsLinear(const Tensor& x, const Tensor& a, const Tensor& b, const Scalar& b
          x.shape()[0] == b.shape()[1] && beta.to<double>() == 1 && alpha.to<double>() == 1;
 }
 
-// IsWidened, and the operands have so many dims each and fit: what does not is for Mm or Bmm to
-// name.
-bool IsWidenedAndFits(const Tensor& a, const Tensor& b, int dims) {
-  if (!IsWidened(a, b) || a.ndim() != dims || b.ndim() != dims) return false;
+// Whether both are of one dtype, and autocast lowers neither.
+bool StayAlike(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.dtype() == b.dtype() &&
+         !CurrentAutocast(a.device().type).enabled;
+}
+
+// Whether a b is given in float32: matrices of 16-bit floats that have so many dims each and fit.
+// What does not is for Mm or Bmm to name.
+bool IsWideProduct(const Tensor& a, const Tensor& b, int dims) {
+  if (!StayAlike(a, b) || !IsFloating(a.dtype()) || ComputeType(a.dtype()) == a.dtype()) {
+    return false;
+  }
+  if (a.device() != b.device() || a.ndim() != dims || b.ndim() != dims) return false;
   return a.shape()[dims - 1] == b.shape()[dims - 2] && (dims == 2 || a.shape()[0] == b.shape()[0]);
 }
 
-// beta x + alpha a b. Of 16 bits the sum is one in float32; so is the product, where IsWidened.
+// beta x + alpha a b. Of 16 bits the product and the sum are in float32, and the sum is rounded.
 StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor& a,
                              const Tensor& b, int dims, Scalar beta, Scalar alpha) {
   if (input.defined() && a.defined() && b.defined() && IsLinear(input, a, b, beta, alpha)) {
@@ -69,7 +78,7 @@ StatusOr<Tensor> PlusProduct(const char* name, const Tensor& input, const Tensor
     StatusOr<Tensor> y = Linear(a, weight, input);
     return y.ok() ? y : Renamed(name, y.status());
   }
-  const bool widened = IsWidenedAndFits(a, b, dims);
+  const bool widened = IsWideProduct(a, b, dims);
   const StatusOr<Tensor> product = widened ? WideMatmul(a, b) : dims == 2 ? Mm(a, b) : Bmm(a, b);
   if (!product.ok()) {
     const Status named =
@@ -108,8 +117,7 @@ constexpr char kVectors[] = "tensors of 1 dim";
 }  // namespace
 
 bool IsWidened(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a.dtype() == b.dtype() && GivesWideProducts(a) &&
-         !CurrentAutocast(a.device().type).enabled;
+  return StayAlike(a, b) && MultipliesInFloat32(a);
 }
 
 StatusOr<Tensor> Mm(const Tensor& a, const Tensor& b) {

@@ -9,8 +9,8 @@
 
 namespace oneflow_lite::functional {
 
-// Whether a product of a and b that is a step towards a result is wanted in float32, so that the
-// result is rounded once; what autocast lowers is not widened.
+// Whether a and b, factors of a chain of products, are cast to float32 first, so that the result is
+// rounded once; what autocast lowers is not widened.
 bool IsWidened(const Tensor& a, const Tensor& b);
 
 // Two matrices; two batches of matrices; two vectors; a matrix and a vector. ShapeError for others.

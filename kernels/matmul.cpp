@@ -73,8 +73,9 @@ struct Operands {
 
 class MatmulKernel : public BoundKernel {
  public:
-  MatmulKernel(std::unique_ptr<Matmul> matmul, std::unique_ptr<Copy> copy)
-      : matmul_(std::move(matmul)), copy_(std::move(copy)) {}
+  MatmulKernel(std::unique_ptr<Matmul> matmul, std::unique_ptr<Copy> copy,
+               std::unique_ptr<Copy> wide_copy)
+      : matmul_(std::move(matmul)), copy_(std::move(copy)), wide_copy_(std::move(wide_copy)) {}
 
   Status Launch(KernelContext& c) const override { return Run(c, {c.input(0), c.input(1), {}}); }
 
@@ -98,10 +99,6 @@ class MatmulKernel : public BoundKernel {
     shape.batch_stride_b = b.layout.batch_stride;
     shape.accumulate = o.accumulate;
     shape.wide = out.dtype() != o.a.dtype();
-    if (shape.wide && !matmul_->GivesWide()) {
-      return Error(ErrorKind::kNotImplemented, "matmul(): this device gives no products of ",
-                   Name(o.a.dtype()), " in ", Name(out.dtype()));
-    }
     shape.add_bias = o.bias.defined() && matmul_->AddsBias() && shape.k > 0 && !o.accumulate;
 
     const size_t own = Aligned(matmul_->WorkspaceBytes(c.stream(), shape));
@@ -153,8 +150,9 @@ class MatmulKernel : public BoundKernel {
               absl::Span<const int64_t> from_strides, void* to,
               absl::Span<const int64_t> to_strides) const {
     if (t.numel() == 0) return OkStatus();
-    return copy_->Launch(c.stream(), MakeElementwise<2>(t.shape(), {from_strides, to_strides}),
-                         from, to);
+    const Copy& copy = t.dtype() == c.input(0).dtype() ? *copy_ : *wide_copy_;
+    return copy.Launch(c.stream(), MakeElementwise<2>(t.shape(), {from_strides, to_strides}), from,
+                       to);
   }
 
   StatusOr<const void*> Readable(KernelContext& c, const Tensor& t, const Place& place,
@@ -173,7 +171,7 @@ class MatmulKernel : public BoundKernel {
   }
 
   std::unique_ptr<Matmul> matmul_;
-  std::unique_ptr<Copy> copy_;
+  std::unique_ptr<Copy> copy_, wide_copy_;  // of the operands' dtype; of a wide result's
 };
 
 // self (+)= a b + bias, of matrices.
@@ -209,9 +207,12 @@ class LinearKernel final : public MatmulKernel {
 template <class Kernel>
 StatusOr<std::unique_ptr<BoundKernel>> BindMatmul(const BindContext& c) {
   OFL_ASSIGN_OR_RETURN(auto matmul, NewPrimitive<MatmulFactory>(c.device, {.dtype = c.inputs[0]}));
-  OFL_ASSIGN_OR_RETURN(
-      auto copy, NewPrimitive<CopyFactory>(c.device, {.from = c.inputs[0], .to = c.inputs[0]}));
-  return std::make_unique<Kernel>(std::move(matmul), std::move(copy));
+  const DType narrow = c.inputs[0], wide = ComputeType(narrow);
+  OFL_ASSIGN_OR_RETURN(auto copy,
+                       NewPrimitive<CopyFactory>(c.device, {.from = narrow, .to = narrow}));
+  OFL_ASSIGN_OR_RETURN(auto wide_copy,
+                       NewPrimitive<CopyFactory>(c.device, {.from = wide, .to = wide}));
+  return std::make_unique<Kernel>(std::move(matmul), std::move(copy), std::move(wide_copy));
 }
 
 OFL_REGISTER_KERNEL({.op = "matmul",

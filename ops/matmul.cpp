@@ -54,7 +54,8 @@ Cost MatmulCost(const InferContext& c, absl::Span<const TensorSpec> out) {
   const double k = static_cast<double>(c.shape(0)[c.shape(0).ndim() - 1]);
   const double elements = static_cast<double>(c.shape(0).numel() + c.shape(1).numel());
   const double outputs = static_cast<double>(out[0].shape.numel());
-  return {.bytes = (elements + outputs) * SizeOf(c.dtype(0)), .flops = 2 * outputs * k};
+  return {.bytes = elements * SizeOf(c.dtype(0)) + outputs * SizeOf(out[0].dtype),
+          .flops = 2 * outputs * k};
 }
 
 void DefineMatmul(OpDef& op) {
@@ -62,7 +63,7 @@ void DefineMatmul(OpDef& op) {
   op.Attr("wide", AttrType::kBool, false);
   op.doc =
       "Matrix product of two matrices or of two batches of matrices; wide: of 16-bit floats in "
-      "float32, where the device gives that.";
+      "float32.";
   op.infer = InferMatmul;
   op.sbp = MatmulSignatures;
   op.sbp_text = "a by rows; b by columns; both by batch; both by the inner dim for partial sums";

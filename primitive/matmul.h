@@ -17,7 +17,7 @@ struct MatmulShape {
   int64_t batch_stride_a = 0, batch_stride_b = 0;
   bool add_bias = false;    // a bias of n elements is added to each row, where AddsBias; k > 0
   bool accumulate = false;  // the product is added to c
-  bool wide = false;        // c is of the compute type, where GivesWide
+  bool wide = false;        // c is of the compute type; without a bias
 
   int64_t c_stride() const { return ldc > 0 ? ldc : n; }
   bool operator==(const MatmulShape&) const = default;
@@ -34,8 +34,6 @@ class Matmul {
   virtual size_t WorkspaceBytes(const Stream& stream, const MatmulShape& shape) const { return 0; }
   // Whether a bias is added before the sum is rounded. Elsewhere it is put into c, to accumulate.
   virtual bool AddsBias() const { return false; }
-  // Whether products of 16-bit floats can be given in float32.
-  virtual bool GivesWide() const { return false; }
   // Rows that many products read or write go at full speed where they begin at multiples of so many
   // elements.
   virtual int64_t RowMultiple() const { return 1; }

@@ -175,7 +175,6 @@ class CpuMatmul final : public Matmul {
   }
 
   bool AddsBias() const override { return widen_ != nullptr; }
-  bool GivesWide() const override { return true; }
 
   Status Launch(Stream&, const MatmulShape& s, const void* a, const void* b, const void* bias,
                 void* c, void* workspace) const override {

@@ -59,7 +59,7 @@ bool IsLarge(const MatmulShape& s) {
 
 // The process's plans. A key tells products of most programs apart by its first fields.
 using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, DType, bool, bool, int64_t, int64_t,
-                       int64_t, int64_t, int64_t, bool, bool, uint32_t, int>;
+                       int64_t, int64_t, int64_t, bool, bool, bool, uint32_t, int>;
 struct Plans {
   std::mutex mutex;  // of the table
   RecentTable<Key, std::shared_ptr<MatmulPlan>> table{kMostPlans};
@@ -129,6 +129,7 @@ class CudaMatmul final : public Matmul {
                 const void* bias, void* c, void* workspace) const override {
     if (IsEmpty(shape)) return shape.accumulate ? OkStatus() : Clear(stream, shape, c);
     const auto item = static_cast<int64_t>(SizeOf(dtype_));
+    const auto item_of_c = static_cast<int64_t>(SizeOfC(shape));
     for (const Part& part : PartsOf(shape)) {
       const auto at = [&](const void* p, int64_t offset) {
         return p ? static_cast<const char*>(p) + offset * item : nullptr;
@@ -136,7 +137,7 @@ class CudaMatmul final : public Matmul {
       const Operands o{at(a, part.a),
                        at(b, part.b),
                        part.shape.add_bias ? at(bias, part.n) : nullptr,
-                       static_cast<char*>(c) + part.c * item,
+                       static_cast<char*>(c) + part.c * item_of_c,
                        workspace,
                        NativeStream(stream)};
       OFL_RETURN_IF_ERROR(LaunchPart(stream, part.shape, o));
@@ -219,6 +220,11 @@ class CudaMatmul final : public Matmul {
     return plan->Run(*lt, handle, plan->best(), o.a, o.b, o.bias, o.c, o.workspace, o.stream);
   }
 
+  // Bytes of an element of the result.
+  size_t SizeOfC(const MatmulShape& s) const {
+    return SizeOf(s.wide ? ComputeType(dtype_) : dtype_);
+  }
+
   static bool IsEmpty(const MatmulShape& s) {
     return s.batch <= 0 || s.m <= 0 || s.n <= 0 || s.k <= 0;
   }
@@ -226,8 +232,8 @@ class CudaMatmul final : public Matmul {
   // Zeros, of an empty sum.
   Status Clear(Stream& stream, const MatmulShape& s, void* c) const {
     if (s.batch <= 0 || s.m <= 0 || s.n <= 0) return OkStatus();
-    const size_t row = static_cast<size_t>(s.n) * SizeOf(dtype_);
-    const size_t pitch = static_cast<size_t>(s.c_stride()) * SizeOf(dtype_);
+    const size_t row = static_cast<size_t>(s.n) * SizeOfC(s);
+    const size_t pitch = static_cast<size_t>(s.c_stride()) * SizeOfC(s);
     return cuda::RunOn(stream, kName, [&](cudaStream_t native) {
       return cudaMemset2DAsync(c, pitch, 0, row, static_cast<size_t>(s.batch * s.m), native);
     });
@@ -250,6 +256,7 @@ class CudaMatmul final : public Matmul {
                   s.c_stride(),
                   s.add_bias,
                   s.accumulate,
+                  s.wide,
                   alignment,
                   device};
     Plans& plans = ThePlans();
@@ -277,7 +284,8 @@ class CudaMatmul final : public Matmul {
   // where there is no memory.
   static size_t FastestOf(const CublasLt& lt, cublasLtHandle_t handle, const MatmulShape& s,
                           const Operands& o, int device, const MatmulPlan& plan) {
-    const size_t bytes = static_cast<size_t>(s.batch * s.m * s.c_stride()) * SizeOf(plan.dtype());
+    const size_t bytes =
+        static_cast<size_t>(s.batch * s.m * s.c_stride()) * SizeOf(plan.result_dtype());
     CudaAllocator& allocator = GetCudaAllocator(device);
     Stopwatch watch;
     const StatusOr<void*> scratch = allocator.Allocate(bytes, o.stream);

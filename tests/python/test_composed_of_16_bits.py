@@ -33,17 +33,25 @@ CALLS = {
     "diff": (lambda x: flow.diff(x, 3), A),
     "addmm of a row": (flow.addmm, LINE[:32], A[:32, :32], B[:32, :32]),
 }
-# Of a GPU, which multiplies 16 bits much faster than float32, the product is rounded first; so does
-# cuBLASLt before it adds a bias to bfloat16 rows at odd places.
+# A GPU multiplies 16 bits much faster than float32, so each product of a chain is rounded there;
+# cuBLASLt rounds before it adds a bias to bfloat16 rows at odd places.
 PRODUCTS = {
     "addmm of an odd row": (flow.addmm, LINE, A, B),
-    "addmm": (flow.addmm, near_minus(A @ B), A, B),
-    "scaled addmm": (lambda x, a, b: flow.addmm(x, a, b, beta=0.3, alpha=0.7), A, A, B),
-    "baddbmm": (flow.baddbmm, near_minus(A @ B)[None], A[None], B[None]),
-    "addmv": (flow.addmv, near_minus(A @ LINE), A, LINE),
     "multi_dot": (lambda *x: flow.linalg.multi_dot(x), A, B, A),
     "matrix_power": (lambda x: flow.linalg.matrix_power(x, 5), A / 6),
     "einsum": (lambda *x: flow.einsum("ij,jk,kl->il", *x), A, B, A),
+}
+
+
+# A product and what nearly cancels it: shapes of input, of the factors, and their sizes.
+SUMS = {
+    "addmm": (flow.addmm, (33, 33), (33, 35), (35, 33)),
+    "addmm of a row": (flow.addmm, (32,), (40, 64), (64, 32)),
+    "addmm of whole packs": (flow.addmm, (128, 64), (128, 256), (256, 64)),
+    "addmm of uneven ends": (flow.addmm, (1030, 1043), (1030, 521), (521, 1043)),
+    "baddbmm": (flow.baddbmm, (3, 17, 33), (3, 17, 24), (3, 24, 33)),
+    "addmv": (flow.addmv, (33,), (33, 64), (64,)),
+    "no inner dim": (flow.addmm, (5, 7), (5, 0), (0, 7)),
 }
 
 
@@ -77,3 +85,27 @@ def test_steps_are_of_float32(name, dtype, device):
 def test_products_are_of_float32_on_the_cpu(name, dtype):
     call, *operands = PRODUCTS[name]
     check(call, operands, dtype, "cpu")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("beta, alpha", [(1, 1), (-0.3, 0.7), (0, 3)])
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_with_a_product_is_rounded_once(name, dtype, beta, alpha, transposed, device):
+    function, *shapes = SUMS[name]
+    rng = np.random.default_rng(5)
+    a, b = (tensor(rng.standard_normal(s), dtype) for s in shapes[1:])
+    wide_a, wide_b = (host(x).astype(np.float64) for x in (a, b))
+    product = alpha * (wide_a @ wide_b)
+    whole = product.reshape(-1, *shapes[0])[0] / (-beta if beta else 1)  # of a row, the first
+    x = tensor(whole, dtype)
+    a, b = a.to(device), b.to(device)
+    if transposed:
+        a, b = (t.mT.contiguous().mT if t.ndim > 1 else t for t in (a, b))
+    got = function(x.to(device), a, b, beta=beta, alpha=alpha)
+    added = beta * host(x).astype(np.float64)
+    want = added + product
+    terms = np.abs(added) + abs(alpha) * (np.abs(wide_a) @ np.abs(wide_b))
+    error = np.abs(host(got).astype(np.float64) - want)
+    assert got.dtype is a.dtype
+    assert (error <= ulp(want, dtype) / 2 * 1.01 + terms * 64 * 2.0**-24).all()

@@ -58,18 +58,20 @@ Status MatmulPlan::Make(const CublasLt& lt, cublasLtHandle_t handle, DType dtype
     OFL_RETURN_IF_ERROR(SetAttribute(lt, desc_, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
   }
   // A row-major r x c matrix is a column-major c x r one.
-  OFL_RETURN_IF_ERROR(MakeLayout(lt, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k, s.ldb,
-                                 s.batch_stride_b, &left_));
-  OFL_RETURN_IF_ERROR(MakeLayout(lt, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m, s.lda,
-                                 s.batch_stride_a, &right_));
-  OFL_RETURN_IF_ERROR(MakeLayout(lt, s.n, s.m, s.c_stride(), s.m * s.c_stride(), &out_));
+  OFL_RETURN_IF_ERROR(MakeLayout(lt, dtype, s.transpose_b ? s.k : s.n, s.transpose_b ? s.n : s.k,
+                                 s.ldb, s.batch_stride_b, &left_));
+  OFL_RETURN_IF_ERROR(MakeLayout(lt, dtype, s.transpose_a ? s.m : s.k, s.transpose_a ? s.k : s.m,
+                                 s.lda, s.batch_stride_a, &right_));
+  OFL_RETURN_IF_ERROR(
+      MakeLayout(lt, result_dtype(), s.n, s.m, s.c_stride(), s.m * s.c_stride(), &out_));
   return FindAlgorithms(lt, handle, alignment, max_workspace);
 }
 
-Status MatmulPlan::MakeLayout(const CublasLt& lt, int64_t rows, int64_t cols, int64_t ld,
-                              int64_t batch_stride, cublasLtMatrixLayout_t* layout) const {
+Status MatmulPlan::MakeLayout(const CublasLt& lt, DType dtype, int64_t rows, int64_t cols,
+                              int64_t ld, int64_t batch_stride,
+                              cublasLtMatrixLayout_t* layout) const {
   OFL_RETURN_IF_ERROR(
-      LtStatus(lt.MatrixLayoutCreate(layout, DataType(dtype_), static_cast<uint64_t>(rows),
+      LtStatus(lt.MatrixLayoutCreate(layout, DataType(dtype), static_cast<uint64_t>(rows),
                                      static_cast<uint64_t>(cols), std::max(ld, rows)),
                "layout"));
   if (shape_.batch == 1) return OkStatus();

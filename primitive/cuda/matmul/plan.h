@@ -37,7 +37,8 @@ class MatmulPlan {
   Status Make(const CublasLt& lt, cublasLtHandle_t handle, DType dtype, const MatmulShape& shape,
               uint32_t alignment, size_t max_workspace);
 
-  DType dtype() const { return dtype_; }
+  // Of the result: the compute type where the shape says `wide`.
+  DType result_dtype() const { return shape_.wide ? ComputeType(dtype_) : dtype_; }
   // The most that any of the algorithms found needs; stays when one is chosen.
   size_t workspace() const { return workspace_; }
   const std::vector<MatmulAlgorithm>& algorithms() const { return algorithms_; }
@@ -57,7 +58,7 @@ class MatmulPlan {
              cudaStream_t stream) const;
 
  private:
-  Status MakeLayout(const CublasLt& lt, int64_t rows, int64_t cols, int64_t ld,
+  Status MakeLayout(const CublasLt& lt, DType dtype, int64_t rows, int64_t cols, int64_t ld,
                     int64_t batch_stride, cublasLtMatrixLayout_t* layout) const;
   Status FindAlgorithms(const CublasLt& lt, cublasLtHandle_t handle, uint32_t alignment,
                         size_t max_workspace);
