@@ -25,15 +25,15 @@ class Absent(NamedTuple):
 
 
 ABSENT = [
-    Absent("data loaders", {
-        "utils.data": "DataLoader Dataset IterableDataset TensorDataset ConcatDataset ChainDataset "
-                      "StackDataset Subset random_split default_collate default_convert "
+    Absent("other data sets, and workers", {
+        "utils.data": "IterableDataset ConcatDataset ChainDataset StackDataset default_convert "
                       "get_worker_info IterDataPipe MapDataPipe functional_datapipe DataChunk",
-    }, "utils.data.batches goes over NumPy arrays in shuffled batches"),
+    }, "utils.data.DataLoader goes over whatever has items and a length, utils.data.batches over "
+       "arrays"),
     Absent("samplers", {
         "utils.data": "Sampler BatchSampler RandomSampler SequentialSampler SubsetRandomSampler "
                       "WeightedRandomSampler",
-    }, "utils.data.batches shuffles, utils.data.DistributedSampler for several processes; "
+    }, "utils.data.DataLoader shuffles, and takes any iterable of places for a sampler; "
        "flow.randperm and flow.multinomial give places, with weights too"),
     Absent("convolutions and what goes with images", {
         "": "conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d "

@@ -278,7 +278,7 @@ def test_an_option_that_is_no_number(name, option, value):
         getattr(optim, name)([group])
 
 
-IMPORTS = [("oneflow_lite.utils.data", "DataLoader"), ("oneflow_lite.nn", "Conv2d"),
+IMPORTS = [("oneflow_lite.utils.data", "ConcatDataset"), ("oneflow_lite.nn", "Conv2d"),
            ("oneflow_lite", "vmap"), ("oneflow_lite.nn.functional", "conv2d"),
            ("oneflow_lite.optim", "RAdam"),
            ("oneflow_lite.autograd", "detect_anomaly")]  # fmt: skip

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of arrays, and which rows each of several processes takes."""
+"""Batches of arrays and data sets, and which rows each of several processes takes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,18 @@ import numpy as np
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._oneflow_lite import Tensor, device, from_numpy
+from oneflow_lite.utils._loader import (
+    DataLoader,
+    Dataset,
+    Subset,
+    TensorDataset,
+    default_collate,
+    random_split,
+)
 from oneflow_lite.utils._sampler import DistributedSampler
 
-__all__ = ["DistributedSampler", "batches"]
+__all__ = ["DataLoader", "Dataset", "DistributedSampler", "Subset", "TensorDataset", "batches",
+           "default_collate", "random_split"]  # fmt: skip
 
 
 def batches(
