@@ -53,6 +53,14 @@ Status RmspropStep(Tensors params, Tensors grads, Tensors square_avgs, Tensors g
              {o.lr, o.alpha, o.eps, o.weight_decay, o.momentum, o.maximize}, numbers);
 }
 
+Status AdadeltaStep(Tensors params, Tensors grads, Tensors square_avgs, Tensors acc_deltas,
+                    Tensors masters, Tensors steps, const AdadeltaOptions& o,
+                    const StepNumbers& numbers) {
+  static const OpExpr& op = Expr("adadelta_", {"lr", "rho", "eps", "weight_decay", "maximize"});
+  return Run(op, {params, grads, square_avgs, acc_deltas, masters, steps},
+             {o.lr, o.rho, o.eps, o.weight_decay, o.maximize}, numbers);
+}
+
 Status AdagradStep(Tensors params, Tensors grads, Tensors sums, Tensors masters, Tensors steps,
                    const AdagradOptions& o, const StepNumbers& numbers) {
   static const OpExpr& op =
@@ -135,6 +143,16 @@ StatusOr<TensorList> RmspropFunction(Tensors params, Tensors grads, Tensors squa
                                   {lr_tensor, grad_scale, found_inf}));
   return ListOf(params);
 }
+StatusOr<TensorList> AdadeltaFunction(Tensors params, Tensors grads, Tensors square_avgs,
+                                      Tensors acc_deltas, Tensors masters, Tensors steps, double lr,
+                                      double rho, double eps, double weight_decay, bool maximize,
+                                      const Tensor& lr_tensor, const Tensor& grad_scale,
+                                      const Tensor& found_inf) {
+  OFL_RETURN_IF_ERROR(AdadeltaStep(params, grads, square_avgs, acc_deltas, masters, steps,
+                                   {lr, rho, eps, weight_decay, maximize},
+                                   {lr_tensor, grad_scale, found_inf}));
+  return ListOf(params);
+}
 StatusOr<TensorList> AdagradFunction(Tensors params, Tensors grads, Tensors sums, Tensors masters,
                                      Tensors steps, double lr, double lr_decay, double eps,
                                      double weight_decay, bool maximize, int64_t step,
@@ -202,6 +220,13 @@ OFL_REGISTER_ADAPTER(
     "A step of RMSprop on all parameters at once; optim.RMSprop calls it. The last four lists may "
     "be "
     "empty.");
+OFL_REGISTER_ADAPTER(
+    "adadelta_(Tensor[] params, Tensor[] grads, Tensor[] square_avgs, Tensor[] acc_deltas, "
+    "Tensor[] masters, Tensor[] steps, *, float lr=1.0, float rho=0.9, float eps=1e-06, "
+    "float weight_decay=0.0, bool maximize=False, " OFL_STEP_NUMBERS,
+    AdadeltaFunction, AdadeltaStep, kFunction,
+    "A step of Adadelta on all parameters at once; optim.Adadelta calls it. The last two lists may "
+    "be empty.");
 OFL_REGISTER_ADAPTER(
     "adagrad_(Tensor[] params, Tensor[] grads, Tensor[] sums, Tensor[] masters, Tensor[] steps, *, "
     "float lr=0.01, float lr_decay=0.0, float eps=1e-10, float weight_decay=0.0, "

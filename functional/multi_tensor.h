@@ -30,6 +30,10 @@ struct RmspropOptions {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
   bool maximize = false;
 };
+struct AdadeltaOptions {
+  double lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0;
+  bool maximize = false;
+};
 struct AdagradOptions {
   double lr = 1e-2, lr_decay = 0, eps = 1e-10, weight_decay = 0;
   bool maximize = false;
@@ -51,6 +55,9 @@ OFL_API Status SgdStep(Tensors params, Tensors grads, Tensors momentum_buffers, 
 OFL_API Status RmspropStep(Tensors params, Tensors grads, Tensors square_avgs, Tensors grad_avgs,
                            Tensors momentum_buffers, Tensors masters, Tensors steps,
                            const RmspropOptions& options, const StepNumbers& numbers = {});
+OFL_API Status AdadeltaStep(Tensors params, Tensors grads, Tensors square_avgs, Tensors acc_deltas,
+                            Tensors masters, Tensors steps, const AdadeltaOptions& options,
+                            const StepNumbers& numbers = {});
 OFL_API Status AdagradStep(Tensors params, Tensors grads, Tensors sums, Tensors masters,
                            Tensors steps, const AdagradOptions& options,
                            const StepNumbers& numbers = {});

@@ -26,6 +26,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"sgd_", MultiTensorOp::kSgd, "pgam"},
     {"rmsprop_", MultiTensorOp::kRmsprop, "pgabcms"},
+    {"adadelta_", MultiTensorOp::kAdadelta, "pgabms"},
     {"adagrad_", MultiTensorOp::kAdagrad, "pgams"},
     {"lion_", MultiTensorOp::kLion, "pgam"},
     {"multi_lerp_", MultiTensorOp::kLerp, "pg"},

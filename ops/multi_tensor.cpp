@@ -48,6 +48,12 @@ std::vector<Row> Optimizers() {
        {"lr", "alpha", "eps", "weight_decay", "momentum"},
        {"maximize"},
        12},
+      {"adadelta_",
+       "A step of Adadelta.",
+       {params, grads, State("square_avgs"), State("acc_deltas"), masters, steps},
+       {"lr", "rho", "eps", "weight_decay"},
+       {"maximize"},
+       14},
       {"adagrad_",
        "A step of Adagrad.",
        {params, grads, State("sums"), masters, steps},
@@ -232,6 +238,7 @@ void DefineMultiNorm(OpDef& op) {
 
 OFL_REGISTER_OP("sgd_", DefineRow);
 OFL_REGISTER_OP("rmsprop_", DefineRow);
+OFL_REGISTER_OP("adadelta_", DefineRow);
 OFL_REGISTER_OP("adagrad_", DefineRow);
 OFL_REGISTER_OP("lion_", DefineRow);
 OFL_REGISTER_OP("multi_lerp_", DefineRow);

@@ -7,6 +7,8 @@
 //            p -= lr (nesterov ? g + momentum a : momentum ? a : g)
 //   rmsprop  g += weight_decay p;  a = alpha a + (1 - alpha) g^2;  with b: b += (1 - alpha)(g - b)
 //            d = g / (sqrt(a - b^2) + eps);  with c: c = momentum c + d, d = c;  p -= lr d
+//   adadelta g += weight_decay p;  a = rho a + (1 - rho) g^2;  d = g sqrt(b + eps) / sqrt(a + eps)
+//            b = rho b + (1 - rho) d^2;  p -= lr d
 //   adagrad  g += weight_decay p;  a += g^2;  p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(a) + eps)
 //   lion     p *= 1 - lr weight_decay;  p -= lr sign(beta1 a + (1 - beta1) g)
 //            a = beta2 a + (1 - beta2) g

@@ -18,6 +18,7 @@ namespace oneflow_lite {
 enum class MultiTensorOp : uint8_t {
   kSgd,
   kRmsprop,
+  kAdadelta,
   kAdagrad,
   kLion,
   kLerp,
@@ -81,6 +82,10 @@ OFL_MULTI_FUNCTION MultiFactors<C> MultiFactorsOf(MultiTensorOp op, const MultiT
     case MultiTensorOp::kRmsprop:
       f.keep = static_cast<C>(n[1]), f.add = static_cast<C>(1 - n[1]);
       f.eps = static_cast<C>(n[2]), f.decay = static_cast<C>(n[3]), f.keep2 = static_cast<C>(n[4]);
+      break;
+    case MultiTensorOp::kAdadelta:
+      f.keep = static_cast<C>(n[1]), f.add = static_cast<C>(1 - n[1]);
+      f.eps = static_cast<C>(n[2]), f.decay = static_cast<C>(n[3]);
       break;
     case MultiTensorOp::kAdagrad:
       f.rate = static_cast<C>(lr / (1 + (t - 1) * n[1]));

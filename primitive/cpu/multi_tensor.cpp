@@ -45,6 +45,8 @@ constexpr unsigned Touched(MultiTensorOp op) {
   switch (op) {
     case MultiTensorOp::kRmsprop:
       return BitOf(kSlotA) | BitOf(kSlotB) | BitOf(kSlotC);
+    case MultiTensorOp::kAdadelta:
+      return BitOf(kSlotA) | BitOf(kSlotB);
     case MultiTensorOp::kSgd:
     case MultiTensorOp::kAdagrad:
     case MultiTensorOp::kLion:
@@ -94,6 +96,15 @@ HWY_INLINE void Apply(D d, const MultiTensors& t, const MultiFactors<C>& f, Valu
     }
     auto step = hn::Div(e.g(), hn::Add(hn::Sqrt(spread), set(f.eps)));
     if (t.data[kSlotC]) step = e.c() = hn::MulAdd(set(f.keep2), e.c(), step);
+    e.p() = hn::NegMulAdd(rate, step, e.p());
+  } else if constexpr (op == MultiTensorOp::kAdadelta) {
+    const auto square = [&](auto mean, auto x) OFL_SIMD_LAMBDA {
+      return hn::MulAdd(set(f.keep), mean, hn::Mul(hn::Mul(set(f.add), x), x));
+    };
+    const auto root = [&](auto x) OFL_SIMD_LAMBDA { return hn::Sqrt(hn::Add(x, set(f.eps))); };
+    e.a() = square(e.a(), e.g());
+    const auto step = hn::Mul(hn::Div(root(e.b()), root(e.a())), e.g());
+    e.b() = square(e.b(), step);
     e.p() = hn::NegMulAdd(rate, step, e.p());
   } else if constexpr (op == MultiTensorOp::kAdagrad) {
     e.a() = hn::MulAdd(e.g(), e.g(), e.a());
@@ -158,11 +169,11 @@ void Loop(const MultiTensors& t, const void* factors, int64_t begin, int64_t end
 template <class T>
 MultiTensorLoop LoopOf(MultiTensorOp op) {
   using Op = MultiTensorOp;
-  static constexpr MultiTensorLoop kLoops[] = {&Loop<T, Op::kSgd>,     &Loop<T, Op::kRmsprop>,
-                                               &Loop<T, Op::kAdagrad>, &Loop<T, Op::kLion>,
-                                               &Loop<T, Op::kLerp>,    &Loop<T, Op::kScale>,
-                                               &Loop<T, Op::kClamp>,   &Loop<T, Op::kFill>,
-                                               &Loop<T, Op::kUnscale>, &Loop<T, Op::kUpdateScale>};
+  static constexpr MultiTensorLoop kLoops[] = {
+      &Loop<T, Op::kSgd>,     &Loop<T, Op::kRmsprop>,    &Loop<T, Op::kAdadelta>,
+      &Loop<T, Op::kAdagrad>, &Loop<T, Op::kLion>,       &Loop<T, Op::kLerp>,
+      &Loop<T, Op::kScale>,   &Loop<T, Op::kClamp>,      &Loop<T, Op::kFill>,
+      &Loop<T, Op::kUnscale>, &Loop<T, Op::kUpdateScale>};
   return kLoops[static_cast<int>(op)];
 }
 

@@ -197,7 +197,7 @@ ABSENT = [
         "nn.Module": "register_backward_hook call_super_init dump_patches T_destination",
     }, "nn.Module.register_full_backward_hook and nn.Module.register_state_dict_post_hook"),
     Absent("other optimizers", {
-        "optim": "Adadelta Adafactor Adamax NAdam RAdam ASGD Muon Rprop SparseAdam",
+        "optim": "Adafactor Adamax NAdam RAdam ASGD Muon Rprop SparseAdam",
     }, "optim.SGD, optim.Adam, optim.AdamW, or a subclass of optim.Optimizer"),
     Absent("other schedules", {"optim.swa_utils": "SWALR"},
        "optim.lr_scheduler.OneCycleLR, or optim.lr_scheduler.LambdaLR of any formula; "

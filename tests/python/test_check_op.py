@@ -108,7 +108,7 @@ SAMPLES |= {
 # Ops without any sample, and why there can be none. Empty: keep it so.
 WITHOUT_SAMPLES = {"adam_": "it has lists of tensors and no outputs: test_adam_step.py"}
 WITHOUT_SAMPLES |= dict.fromkeys(
-    ["adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_scale_",
+    ["adadelta_", "adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_scale_",
      "multi_unscale_", "rmsprop_", "sgd_", "update_scale_"],
     "they have lists of tensors and no outputs: test_multi_tensor.py",
 )  # fmt: skip

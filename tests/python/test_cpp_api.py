@@ -16,7 +16,7 @@ REGISTERED = API["registered"]()
 OTHER_NAMES = {
     "the functor takes its options as a struct": {
         "adam_": "AdamStep", "sgd_": "SgdStep", "rmsprop_": "RmspropStep",
-        "adagrad_": "AdagradStep", "lion_": "LionStep",
+        "adadelta_": "AdadeltaStep", "adagrad_": "AdagradStep", "lion_": "LionStep",
     },
     "the functor changes lists of tensors and gives a Status": {
         "multi_lerp_": "MultiLerp", "multi_scale_": "MultiScale", "multi_clamp_": "MultiClamp",

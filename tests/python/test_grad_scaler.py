@@ -17,6 +17,7 @@ OPTIMIZERS = {
     "Adam": lambda ps: optim.Adam(ps, 0.1, amsgrad=True),
     "AdamW": lambda ps: optim.AdamW(ps, 0.1),
     "RMSprop": lambda ps: optim.RMSprop(ps, 0.1, momentum=0.5, centered=True),
+    "Adadelta": lambda ps: optim.Adadelta(ps, 0.5),
     "Adagrad": lambda ps: optim.Adagrad(ps, 0.1, lr_decay=0.1),
     "Lion": lambda ps: optim.Lion(ps, 0.1),
 }

@@ -89,7 +89,7 @@ def lr_at(k):
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("kind", ["AdamW", "SGD", "RMSprop", "Adagrad", "Lion"])
+@pytest.mark.parametrize("kind", ["AdamW", "SGD", "RMSprop", "Adadelta", "Adagrad", "Lion"])
 @pytest.mark.parametrize("amp, parts, drop_first", [
     (False, 1, True), ("bfloat16", 1, True), ("float16", 1, True), (False, 2, True),
     ("bfloat16", 4, False),

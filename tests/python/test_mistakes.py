@@ -259,6 +259,7 @@ OPTIONS = {
     "AdamW": ("lr", "eps", "weight_decay"),
     "Lion": ("lr", "weight_decay"),
     "RMSprop": ("lr", "alpha", "eps", "weight_decay", "momentum"),
+    "Adadelta": ("lr", "rho", "eps", "weight_decay"),
     "LBFGS": ("lr", "max_iter", "tolerance_grad", "tolerance_change", "history_size"),
     "Adagrad": ("lr", "lr_decay", "weight_decay", "initial_accumulator_value", "eps"),
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SGD, RMSprop, Adagrad and Lion as one op a step; averaged models; clipping by one op."""
+"""Steps of all optimizers but Adam as one op; averaged models; clipping by one op."""
 
 import copy
 import pickle
@@ -14,6 +14,7 @@ required = optim.optimizer.required
 MAKE = {
     "sgd_": lambda ps, **o: optim.SGD(ps, 0.05, 0.9, weight_decay=0.1, nesterov=True, **o),
     "rmsprop_": lambda ps, **o: optim.RMSprop(ps, 0.05, momentum=0.5, centered=True, **o),
+    "adadelta_": lambda ps, **o: optim.Adadelta(ps, 0.7, weight_decay=0.1, **o),
     "adagrad_": lambda ps, **o: optim.Adagrad(ps, 0.05, lr_decay=0.2, weight_decay=0.1,
                                               initial_accumulator_value=0.5, **o),
     "lion_": lambda ps, **o: optim.Lion(ps, 0.05, weight_decay=0.1, **o),
@@ -54,6 +55,13 @@ def by_numpy(name, x, steps):
             d = g / (np.sqrt(a - b * b) + 1e-8)
             c = d if c is None else 0.5 * c + d
             x = x - 0.05 * c
+        elif name == "adadelta_":
+            g = g + 0.1 * x
+            a, b = (np.zeros_like(x), np.zeros_like(x)) if a is None else (a, b)
+            a = 0.9 * a + 0.1 * g * g
+            d = np.sqrt(b + 1e-6) / np.sqrt(a + 1e-6) * g
+            b = 0.9 * b + 0.1 * d * d
+            x = x - 0.7 * d
         elif name == "adagrad_":
             g = g + 0.1 * x
             a = 0.5 + g * g if a is None else a + g * g
@@ -65,7 +73,7 @@ def by_numpy(name, x, steps):
     yield x
 
 
-@pytest.mark.parametrize("name", ["sgd_", "rmsprop_", "adagrad_", "lion_"])
+@pytest.mark.parametrize("name", ["sgd_", "rmsprop_", "adadelta_", "adagrad_", "lion_"])
 def test_steps_follow_the_formula(device, name):
     params = parameters(device, flow.float64)
     optimizer = MAKE[name](params)
@@ -123,19 +131,20 @@ def test_masters_keep_what_roundings_would_lose(name):
         assert all(t.dtype is flow.float32 for t in optimizer.state[p].values()
                    if isinstance(t, flow.Tensor))  # fmt: skip
     assert (moved[False] == 0).all()
-    if name not in ("sgd_", "adagrad_"):  # whose steps are as small as their gradients
+    if name not in ("sgd_", "adadelta_", "adagrad_"):  # whose steps are as small as their gradients
         assert (moved[True] > 0.05).all()
     else:
         assert host(optimizer.state[p]["master_weight"]).max() < 64
 
 
-@pytest.mark.parametrize("name", ["sgd_", "rmsprop_", "adagrad_", "adam_"])
+@pytest.mark.parametrize("name", ["sgd_", "rmsprop_", "adadelta_", "adagrad_", "adam_"])
 @pytest.mark.parametrize("options", [{}, {"maximize": True}])
 def test_states_and_steps_are_pytorchs(name, options):
     torch = pytest.importorskip("torch")
     makers = {
         "sgd_": (optim.SGD, torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.2}),
         "rmsprop_": (optim.RMSprop, torch.optim.RMSprop, {"momentum": 0.5, "centered": True}),
+        "adadelta_": (optim.Adadelta, torch.optim.Adadelta, {"rho": 0.8, "weight_decay": 0.1}),
         "adagrad_": (optim.Adagrad, torch.optim.Adagrad, {"lr_decay": 0.1, "weight_decay": 0.1}),
         "adam_": (optim.AdamW, torch.optim.AdamW, {"amsgrad": True}),
     }

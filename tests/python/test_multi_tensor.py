@@ -43,6 +43,13 @@ def rmsprop(p, g, a, b=None, c=None, momentum=0.0, maximize=False):
     return p - LR * step, [a, b, c]
 
 
+def adadelta(p, g, a, b, maximize=False):
+    g = (-g if maximize else g) / SCALE + DECAY * p
+    a = 0.8 * a + 0.2 * g * g
+    step = np.sqrt(b + 1e-2) / np.sqrt(a + 1e-2) * g
+    return p - LR * step, [a, 0.8 * b + 0.2 * step * step]
+
+
 def adagrad(p, g, a, maximize=False):
     g = (-g if maximize else g) / SCALE + DECAY * p
     a = a + g * g
@@ -62,17 +69,21 @@ CASES = {
     "sgd first": (sgd, [False], {"momentum": 0.9, "dampening": 0.5, "first": True}),
     "rmsprop": (rmsprop, [True, None, None], {}),
     "rmsprop centered": (rmsprop, [True, "mean", False], {"momentum": 0.7, "maximize": True}),
+    "adadelta": (adadelta, [True, True], {"maximize": True}),
     "adagrad": (adagrad, [True], {"maximize": True}),
     "lion": (lion, [False], {}),
 }
 NUMBERS = {"sgd": {}, "rmsprop": {"alpha": 0.9, "eps": 1e-2},
+           "adadelta": {"rho": 0.8, "eps": 1e-2},
            "adagrad": {"lr_decay": 0.3, "eps": 1e-2, "step": 3},
            "lion": {"beta1": 0.8, "beta2": 0.95}}  # fmt: skip
+
+COUNTED = ("rmsprop", "adadelta", "adagrad")  # they have a list of steps
 
 
 def call(name, lists, **options):
     """The op of a case: its lists, absent ones empty, the steps where it has them."""
-    more = [[]] if name in ("rmsprop", "adagrad") else []
+    more = [[]] if name in COUNTED else []
     given = {"lr": LR, "weight_decay": DECAY, **NUMBERS[name], **options}
     getattr(flow._C, name + "_")(*lists, *more, **given)
 
@@ -121,7 +132,7 @@ def test_the_device_knows_lr_and_whether_to_step(device, name):
     same = [[x.clone() for x in xs] for xs in (params, *states)]
     found = flow.tensor(1.0, device=device)
     counts = [flow.tensor(2.0, dtype=flow.float64, device=device) for _ in params]
-    more = [counts] if name in ("rmsprop", "adagrad") else []
+    more = [counts] if name in COUNTED else []
     known = {"lr_tensor": flow.tensor(LR, dtype=flow.float64, device=device), "lr": 123.0,
              "weight_decay": DECAY, "found_inf": found, **NUMBERS[name]}  # fmt: skip
     step = getattr(flow._C, name + "_")

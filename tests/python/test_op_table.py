@@ -71,8 +71,8 @@ def check_values(op, sample, args, outputs, dtype, where):
 # Functions whose tests are in a file of their own.
 ELSEWHERE = {
     # Of lists of tensors: test_adam_step.py and test_multi_tensor.py.
-    "adam_", "adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_", "multi_norm",
-    "multi_scale_", "multi_unscale_", "rmsprop_", "sgd_", "update_scale_",
+    "adam_", "adadelta_", "adagrad_", "lion_", "multi_clamp_", "multi_fill_", "multi_lerp_",
+    "multi_norm", "multi_scale_", "multi_unscale_", "rmsprop_", "sgd_", "update_scale_",
     # They look at values, which meta has not: test_random.py, test_index_data.py, test_placing.py.
     "multinomial", "argwhere", "masked_select", "masked_scatter", "nonzero_static",
     # How large the result is depends on values, which meta has not: test_sorts.py.

@@ -309,7 +309,7 @@ def test_an_optimizer_without_options():
     assert whole.state_dict() == {"state": {0: {"steps": 1}}, "param_groups": [{"params": [0]}]}
 
 
-OPTIMIZERS = ["Adagrad", "Adam", "AdamW", "Lion", "RMSprop", "SGD"]
+OPTIMIZERS = ["Adadelta", "Adagrad", "Adam", "AdamW", "Lion", "RMSprop", "SGD"]
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -10,7 +10,7 @@ from numerics import flow
 from oneflow_lite.optim import optimizer as module
 
 CLASSES = [flow.optim.SGD, flow.optim.Adam, flow.optim.AdamW, flow.optim.RMSprop,
-           flow.optim.Adagrad, flow.optim.Lion]  # fmt: skip
+           flow.optim.Adadelta, flow.optim.Adagrad, flow.optim.Lion]  # fmt: skip
 
 
 def make(cls=flow.optim.SGD, **options):

@@ -18,6 +18,7 @@ OPTIMIZERS = {
     "sgd": (optim.SGD, {"lr": 0.05, "momentum": 0.9}),
     "lion": (optim.Lion, {"lr": 0.01}),
     "rmsprop": (optim.RMSprop, {"lr": 0.01, "centered": True}),
+    "adadelta": (optim.Adadelta, {"lr": 0.5}),
     "adagrad": (optim.Adagrad, {"lr": 0.05}),
 }
 STEPS = 5

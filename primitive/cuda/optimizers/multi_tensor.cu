@@ -59,6 +59,20 @@ struct RmspropRule {
   }
 };
 
+struct AdadeltaRule {
+  static constexpr MultiTensorOp kOp = MultiTensorOp::kAdadelta;
+  static constexpr unsigned kWrites = BitOf(kSlotA) | BitOf(kSlotB),
+                            kReads = kWrites | BitOf(kSlotG);
+  template <class C>
+  __device__ static void Step(Element<C>& e, const MultiFactors<C>& f) {
+    const C g = e.v[kSlotG] * f.grad + f.decay * e.v[kSlotP];
+    const C mean = e.v[kSlotA] = f.keep * e.v[kSlotA] + f.add * g * g;
+    const C step = sqrt(e.v[kSlotB] + f.eps) / sqrt(mean + f.eps) * g;
+    e.v[kSlotB] = f.keep * e.v[kSlotB] + f.add * step * step;
+    e.v[kSlotP] -= f.rate * step;
+  }
+};
+
 struct AdagradRule {
   static constexpr MultiTensorOp kOp = MultiTensorOp::kAdagrad;
   static constexpr unsigned kReads = BitOf(kSlotG) | BitOf(kSlotA), kWrites = BitOf(kSlotA);
@@ -275,6 +289,8 @@ MultiTensorLauncher FindMultiTensor(MultiTensorOp op, DType dtype) {
       return OfRule<SgdRule>(dtype);
     case MultiTensorOp::kRmsprop:
       return OfRule<RmspropRule>(dtype);
+    case MultiTensorOp::kAdadelta:
+      return OfRule<AdadeltaRule>(dtype);
     case MultiTensorOp::kAdagrad:
       return OfRule<AdagradRule>(dtype);
     case MultiTensorOp::kLion:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from oneflow_lite._absent import public_face
 from oneflow_lite.optim import lr_scheduler, swa_utils
+from oneflow_lite.optim.adadelta import Adadelta
 from oneflow_lite.optim.adagrad import Adagrad
 from oneflow_lite.optim.adam import Adam, AdamW
 from oneflow_lite.optim.lbfgs import LBFGS
@@ -13,7 +14,7 @@ from oneflow_lite.optim.optimizer import Optimizer
 from oneflow_lite.optim.rmsprop import RMSprop
 from oneflow_lite.optim.sgd import SGD
 
-__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "LBFGS", "Lion", "Optimizer", "RMSprop",
+__all__ = ["SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "LBFGS", "Lion", "Optimizer", "RMSprop",
            "lr_scheduler", "swa_utils"]  # fmt: skip
 
 if not TYPE_CHECKING:
