@@ -57,6 +57,11 @@ void PutElement(void* x, int64_t i, double v) {
   static_cast<T*>(x)[i] = T(static_cast<ComputeOf<T>>(v));
 }
 
+// Where the loss was a pass of its own, logits come from memory again. The processor asks for lines
+// ahead by itself, but not beyond a page: with this, loss and gradient in place of 256 x 50257
+// float16 take 6.9 instead of 7.9 ms.
+constexpr size_t kLinesAhead = 4096;  // bytes
+
 template <class T>
 OFL_ROW_LOOP void GradientOf(int64_t n, const GradientRow& row, const void* x_data, void* dx) {
   using C = ComputeOf<T>;
@@ -68,6 +73,7 @@ OFL_ROW_LOOP void GradientOf(int64_t n, const GradientRow& row, const void* x_da
   const auto dloss = hn::Set(d, static_cast<C>(row.dloss));
   const auto zero = hn::Zero(d);
   Generate<false>(d, n, static_cast<T*>(dx), [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
+    hwy::Prefetch(x + i + kLinesAhead / sizeof(T));
     const auto v = hn::Sub(LoadUpTo(d, x + i, count, zero), max);
     return hn::Mul(hn::Sub(ExpNonPositive(d, hn::Sub(v, log_sum)), uniform), dloss);
   });
