@@ -83,6 +83,24 @@ def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def adadelta_(
+    params: Sequence[Tensor],
+    grads: Sequence[Tensor],
+    square_avgs: Sequence[Tensor],
+    acc_deltas: Sequence[Tensor],
+    masters: Sequence[Tensor],
+    steps: Sequence[Tensor],
+    *,
+    lr: float = 1.0,
+    rho: float = 0.9,
+    eps: float = 1e-06,
+    weight_decay: float = 0.0,
+    maximize: bool = False,
+    lr_tensor: Tensor | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    out: Tensor | Sequence[Tensor] | None = None,
+) -> tuple[Tensor, ...]: ...
 def adagrad_(
     params: Sequence[Tensor],
     grads: Sequence[Tensor],

@@ -29,6 +29,7 @@ from oneflow_lite._C import abs as abs
 from oneflow_lite._C import absolute as absolute
 from oneflow_lite._C import acos as acos
 from oneflow_lite._C import acosh as acosh
+from oneflow_lite._C import adadelta_ as adadelta_
 from oneflow_lite._C import adagrad_ as adagrad_
 from oneflow_lite._C import adam_ as adam_
 from oneflow_lite._C import add as add
