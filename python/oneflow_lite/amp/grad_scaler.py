@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from oneflow_lite._numbers import as_number
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float32
 from oneflow_lite.autograd._grad_mode import no_grad
 from oneflow_lite.optim._gradients import gradient_of
@@ -22,10 +23,7 @@ _MOST = 2.0**127  # of a float32, which the scale is
 
 def _number(call: str, name: str, value: Any) -> float:
     """What a scale is multiplied by, or the scale itself: positive, and finite in float32."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{call}: {name} must be a number, not {value!r}") from None
+    number = as_number(call, name, value)
     if not 0 < number <= _MOST:
         raise ValueError(f"{call}: {name} is {number}, but it must be positive and finite")
     return number

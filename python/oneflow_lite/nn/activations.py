@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import inspect
-import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from oneflow_lite._numbers import check_number
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite.nn import functional
 from oneflow_lite.nn import init as _init
@@ -226,8 +226,7 @@ class _Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         name = type(self).__name__
-        if not isinstance(p, numbers.Real):
-            raise TypeError(f"{name}: p must be a number, not {type(p).__name__}")
+        check_number(name, "p", p)
         if not 0 <= p <= 1:
             raise ValueError(f"{name}: p is {p}, but it must be in [0, 1]")
         self.p, self.inplace = p, inplace

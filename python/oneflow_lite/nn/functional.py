@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
@@ -86,6 +85,7 @@ from oneflow_lite._C import (
 )
 from oneflow_lite._math import in_float32, norm, rounded_once
 from oneflow_lite._named_errors import named
+from oneflow_lite._numbers import check_number
 from oneflow_lite._oneflow_lite import _C, ShapeError, Tensor, int64
 from oneflow_lite._shapes import wrapped_dim
 from oneflow_lite.nn.activation_functions import gumbel_softmax, wide
@@ -171,8 +171,7 @@ def _known_classes(classes: Tensor, num_classes: int) -> int:
 
 
 def _check_eps(name: str, eps: Any) -> None:
-    if not isinstance(eps, Real | Tensor):
-        raise TypeError(f"{name}(): argument 'eps' must be a number, not {type(eps).__name__}")
+    check_number(f"{name}()", "argument 'eps'", eps, tensors=True)
 
 
 @rounded_once

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from oneflow_lite._numbers import check_number
 from oneflow_lite._oneflow_lite import _C, Tensor
 from oneflow_lite._warnings import warn
 from oneflow_lite.optim.optimizer import Optimizer, is_captured
@@ -25,16 +25,9 @@ def check_optimizer(scheduler: Any, optimizer: Any) -> None:
                         f"{type(optimizer).__name__}")  # fmt: skip
 
 
-def check_number(scheduler: Any, name: str, value: Any) -> None:
-    """TypeError in the scheduler's name for what is no number."""
-    if not isinstance(value, numbers.Real):
-        raise TypeError(f"{type(scheduler).__name__}(): {name} must be a number, not "
-                        f"{type(value).__name__}")  # fmt: skip
-
-
 def check_positive(scheduler: Any, name: str, value: float) -> None:
     """ValueError in the scheduler's name for a number of epochs that is not positive."""
-    check_number(scheduler, name, value)
+    check_number(f"{type(scheduler).__name__}()", name, value)
     if value <= 0:
         raise ValueError(f"{type(scheduler).__name__}(): {name} is {value}, but it must be "
                          "positive")  # fmt: skip

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oneflow_lite._absent import public_face
+from oneflow_lite._numbers import check_number
 from oneflow_lite.optim._lr_base import (
     LRScheduler,
     begin_step,
     check_capture,
-    check_number,
     check_optimizer,
     check_parts,
     check_positive,
@@ -104,7 +104,7 @@ class StepLR(LRScheduler):
     ) -> None:
         check_optimizer(self, optimizer)
         check_positive(self, "step_size", step_size)
-        check_number(self, "gamma", gamma)
+        check_number("StepLR()", "gamma", gamma)
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
@@ -126,7 +126,7 @@ class MultiStepLR(LRScheduler):
         if not isinstance(milestones, Iterable):
             raise TypeError("MultiStepLR(): milestones must be a list of numbers, not "
                             f"{type(milestones).__name__}")  # fmt: skip
-        check_number(self, "gamma", gamma)
+        check_number("MultiStepLR()", "gamma", gamma)
         self.milestones, self.gamma = sorted(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
@@ -144,7 +144,7 @@ class ExponentialLR(LRScheduler):
     """Times ``gamma`` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        check_number(self, "gamma", gamma)
+        check_number("ExponentialLR()", "gamma", gamma)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 

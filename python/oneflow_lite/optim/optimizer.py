@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from oneflow_lite._numbers import check_number
 from oneflow_lite._oneflow_lite import _C, Tensor, device, float64
 from oneflow_lite._warnings import warn
 from oneflow_lite._zeroed import zero_gradients
@@ -68,9 +69,7 @@ def note_graphed(optimizer: Optimizer) -> None:
 def check_numbers(name: str, group: dict[str, Any], options: tuple[str, ...]) -> None:
     """TypeError where one of the options of a group is no number."""
     for option in options:
-        if not isinstance(group[option], numbers.Real | Tensor):
-            raise TypeError(f"{name}(): {option} must be a number, not "
-                            f"{type(group[option]).__name__}")  # fmt: skip
+        check_number(f"{name}()", option, group[option], tensors=True)
 
 
 def check_not_negative(name: str, group: dict[str, Any], options: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oneflow_lite._math import norm
+from oneflow_lite._numbers import as_number
 from oneflow_lite._oneflow_lite import _C, Tensor, float32, float64, placement
 from oneflow_lite.optim._gradients import gradient_of
 from oneflow_lite.sbp import broadcast
@@ -55,10 +56,7 @@ def _beside(number: Tensor, t: Tensor) -> Tensor:
 
 
 def _number(call: str, name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{call}(): {name} must be a number, not {value!r}") from None
+    number = as_number(f"{call}()", name, value)
     if number != number:
         raise ValueError(f"{call}(): {name} is NaN")
     return number
