@@ -59,7 +59,13 @@ def asarray(
     elif copy and isinstance(obj, Tensor):
         y = obj.to(device, dtype, copy=True)
     else:
-        y = (_ext.tensor if copy else as_tensor)(obj, dtype=dtype, device=device)
+        try:
+            y = (_ext.tensor if copy else as_tensor)(obj, dtype=dtype, device=device)
+        except TypeError as error:
+            text = str(error)
+            if "argument 'data'" in text:
+                error.args = (text.replace("argument 'data'", "argument 'obj'"),)
+            raise
     return y if y.requires_grad == requires_grad else y.requires_grad_(requires_grad)
 
 

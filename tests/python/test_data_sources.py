@@ -151,6 +151,9 @@ def test_what_fails_says_why():
     for wrong in (np.ndarray, flow.Tensor, object(), WithArray):
         with pytest.raises(TypeError, match="argument 'data' must be"):
             flow.tensor(wrong)
+        for copied in (None, True):
+            with pytest.raises(TypeError, match=r"asarray\(\): argument 'obj' must be"):
+                flow.asarray(wrong, copy=copied)
 
     class OfText:
         def __array__(self, dtype=None, copy=None):

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oneflow_lite._absent import public_face
 from oneflow_lite._named_errors import speak_for_themselves
+from oneflow_lite._numbers import check_number
 from oneflow_lite._oneflow_lite import (
     _C,
     Generator,
@@ -249,6 +252,26 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     return _write(tensor, from_numpy(q.T.copy() if rows < cols else q).view(tensor.shape))
 
 
+def _checked(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function, which looks first at what must be a tensor or a number."""
+    call, kinds = f"{function.__name__}()", function.__annotations__
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Tensor:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            kind = kinds.get(name)
+            if kind == "Tensor" and not isinstance(value, Tensor):
+                raise TypeError(f"{call}: argument '{name}' must be Tensor, not "
+                                f"{type(value).__name__}")  # fmt: skip
+            if kind == "float":
+                check_number(call, f"argument '{name}'", value, tensors=True)
+        return function(*args, **kwargs)
+
+    return checked
+
+
+globals().update({name: _checked(globals()[name]) for name in __all__ if name.endswith("_")})
 speak_for_themselves(globals(), __all__)
 if not TYPE_CHECKING:
     __getattr__, __dir__ = public_face(__name__)
