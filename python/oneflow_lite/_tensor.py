@@ -16,7 +16,7 @@ from oneflow_lite import (
 )
 from oneflow_lite import _oneflow_lite as _ext
 from oneflow_lite._absent import absent_methods
-from oneflow_lite._layouts import contiguous_format, strided
+from oneflow_lite._layouts import laid_out, strided
 from oneflow_lite._named_errors import named, renamed
 from oneflow_lite._oneflow_lite import Tensor, device, dtype
 from oneflow_lite._signature import check_flag
@@ -60,7 +60,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_flag("to", "non_blocking", args[2])
         args = (*args[:2], *args[3:])
     result = _to(self, *args, **kwargs)
-    return result.contiguous() if layout is contiguous_format else result
+    return laid_out("to", result, layout)
 
 
 def cpu(self: Tensor) -> Tensor:
@@ -95,9 +95,8 @@ def format_number(self: Tensor, spec: str) -> str:
 
 
 def _cast(name: str, target: dtype) -> Any:
-    def cast(self: Tensor, memory_format: Any = None) -> Tensor:
-        result = _to(self, None, target)
-        return result.contiguous() if memory_format is contiguous_format else result
+    def cast(self: Tensor, *, memory_format: Any = None) -> Tensor:
+        return laid_out(name, _to(self, None, target), memory_format)
 
     cast.__name__, cast.__qualname__ = name, f"Tensor.{name}"
     cast.__doc__ = f"The tensor as {target.name}; itself where it is so already."

@@ -37,3 +37,18 @@ def test_tensors_by_their_type(name, dtype):
     assert flow.ones(2).type(make).dtype is dtype
     assert x.new([1, 2]).dtype is dtype and x.new(2, 3).shape == (2, 3) and x.new().shape == (0,)
     assert isinstance(x, make) and not isinstance(x.to(other), make) and not isinstance(1, make)
+
+
+@pytest.mark.parametrize("name", "double float half bfloat16 long int short char byte bool".split())
+def test_a_cast_takes_a_memory_format_alone(name):
+    x = flow.ones(2, 3).t()
+    cast = getattr(x, name)
+    assert cast(memory_format=flow.contiguous_format).stride() == (2, 1)
+    with pytest.raises(
+        TypeError, match=rf"{name}\(\) takes 1 positional argument but 2 were given"
+    ):
+        cast(3)
+    with pytest.raises(TypeError, match=rf"^{name}\(\): argument 'memory_format' must be .*int"):
+        cast(memory_format=3)
+    with pytest.raises(TypeError, match=r"^to\(\): argument 'memory_format' must be .*not str"):
+        x.to(flow.float16, memory_format="contiguous")
