@@ -141,10 +141,11 @@ PyObject* GetT(PyObject* self, void*) {
     return WrapResult(functional::Permute(Unwrap(self), dims));
   });
 }
-PyObject* GetMatrixT(PyObject* self, void*) {
+// `name`: the attribute that was asked for.
+PyObject* GetMatrixT(PyObject* self, void* name) {
   return Protect([&] {
     if (Unwrap(self).ndim() < 2) {
-      return Raise(ShapeMismatch("mT", "the tensor", Unwrap(self).shape(), "at least 2 dims"));
+      return Raise(ShapeMismatch(static_cast<const char*>(name), "the tensor", Unwrap(self).shape(), "at least 2 dims"));
     }
     return WrapResult(functional::Transpose(Unwrap(self), -2, -1));
   });
@@ -187,9 +188,9 @@ PyGetSetDef tensor_getset[] = {
     {"_base", GetBase, nullptr, "The tensor that it is a view of, or None.", nullptr},
     {"data", GetData, SetData, "The same memory without history.", nullptr},
     {"T", GetT, nullptr, "The dims in reversed order.", nullptr},
-    {"mT", GetMatrixT, nullptr, "The last two dims exchanged.", nullptr},
+    {"mT", GetMatrixT, nullptr, "The last two dims exchanged.", const_cast<char*>("mT")},
     {"mH", GetMatrixT, nullptr, "The last two dims exchanged, as mT: the numbers are real.",
-     nullptr},
+     const_cast<char*>("mH")},
     {"H", GetH, nullptr, "A matrix with its dims exchanged.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 

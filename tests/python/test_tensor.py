@@ -396,3 +396,10 @@ def test_what_cannot_require_grad_is_named_by_who_was_called():
     for name, call in calls.items():
         with pytest.raises(RuntimeError, match=rf"^{name}\(\): only floating tensors can require"):
             call()
+
+
+@pytest.mark.parametrize("name", ["mT", "mH", "H"])
+def test_a_vector_has_no_transpose(name):
+    """A RuntimeError, as in PyTorch, so that hasattr raises it too."""
+    with pytest.raises(RuntimeError, match=rf"^{name}\(\): the tensor has shape \[3\], expected"):
+        hasattr(flow.ones(3), name)
