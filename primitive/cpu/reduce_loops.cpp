@@ -171,7 +171,8 @@ double FoldExtreme(int64_t n, const T* x) {
 // A vector's lanes as one, in halves: a chain of them all would wait for each.
 template <class F, class D, class C = hn::TFromD<D>>
 HWY_INLINE C JoinedLanes(D d, hn::Vec<D> v) {
-  if constexpr (sizeof(C) * hn::MaxLanes(D()) > 16 && (sizeof(C) == 1 || hwy::IsFloat<C>())) {
+  constexpr bool kByVectors = hwy::IsFloat<C>() || requires { F::kIsMin; };
+  if constexpr (sizeof(C) * hn::MaxLanes(D()) > 16 && kByVectors) {
     const hn::Half<D> half;
     const auto halves = F::Join(half, hn::LowerHalf(half, v), hn::UpperHalf(half, v));
     return JoinedLanes<F>(half, halves);
@@ -265,12 +266,24 @@ HWY_INLINE double ProductOf(double a, double b) {
   return std::signbit(a) == std::signbit(b) ? 0.0 : -0.0;
 }
 
+// So many numbers of this size have a normal product.
+constexpr double LeastFactor(size_t count) {
+  double least = 1;
+  for (size_t i = 0; i < 1000 / count; ++i) least /= 2;
+  return least;
+}
+
 // The product of floats in double, in which it seldom leaves the range on the way.
 template <class T>
 HWY_INLINE double FoldWidenedProduct(int64_t n, const void* x) {
   const FoldTag<double, T> d;
+  const auto lanes = FoldInEight<ProdFold>(d, static_cast<size_t>(n), static_cast<const T*>(x));
+  constexpr double kLeast = LeastFactor(hn::MaxLanes(d));
+  if (hn::AllTrue(d, hn::Ge(hn::Abs(lanes), hn::Set(d, kLeast)))) {
+    return JoinedLanes<ProdFold>(d, lanes);
+  }
   HWY_ALIGN double all[hn::MaxLanes(d)];
-  hn::Store(FoldInEight<ProdFold>(d, static_cast<size_t>(n), static_cast<const T*>(x)), d, all);
+  hn::Store(lanes, d, all);
   for (size_t k = 1; k < hn::Lanes(d); ++k) all[0] = ProductOf(all[0], all[k]);
   return all[0];
 }
@@ -291,29 +304,34 @@ NonzeroProductOf FoldNonzero(int64_t n, const double* x) {
   return {JoinedLanes<ProdFold>(d, all), hn::GetLane(hn::SumOfLanes(counts, zeros))};
 }
 
+// Four vectors of columns together, as a row's join waits for the one before it.
 template <class F, class C, class T>
-void FoldTo(int64_t n, const void* data, C* to) {
+void FoldColumns(int64_t rows, int64_t n, const void* data, int64_t stride, const C* start, C* to) {
   const FoldTag<C, T> d;
   const T* x = static_cast<const T*>(data);
-  const auto zero = hn::Zero(d);
-  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto s = LoadUpTo(d, to + i, count, zero);
-    StoreUpTo(F::Join(d, s, F::Of(d, Widened(d, x + i, count, zero))), d, to + i, count);
-  });
-}
-template <class F, class C, class T>
-void FoldSeveralTo(int64_t n, const void* data, int64_t stride, C* to) {
-  static_assert(kChunksAtOnce == 4);
-  const FoldTag<C, T> d;
-  const T* x = static_cast<const T*>(data);
-  const auto zero = hn::Zero(d);
-  ForEachVector(d, n, [&](size_t i, size_t count) OFL_SIMD_LAMBDA {
-    const auto of = [&](int64_t chunk) OFL_SIMD_LAMBDA {
-      return F::Of(d, Widened(d, x + chunk * stride + i, count, zero));
-    };
-    const auto s = LoadUpTo(d, to + i, count, zero);
-    StoreUpTo(F::Join(d, s, JoinFour<F>(d, of(0), of(1), of(2), of(3))), d, to + i, count);
-  });
+  const auto zero = hn::Zero(d), first = start ? hn::Set(d, *start) : zero;
+  const size_t lanes = hn::Lanes(d), end = static_cast<size_t>(n);
+  const auto fold = [&](size_t i, size_t count, auto vectors) OFL_SIMD_LAMBDA {
+    constexpr size_t kVectors = decltype(vectors)::value;
+    hn::Vec<decltype(d)> s[kVectors];
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) {
+      s[v] = start ? first : LoadUpTo(d, to + i + v * lanes, count, zero);
+    }
+    const T* row = x + i;
+    for (int64_t r = 0; r < rows; ++r, row += stride) {
+#pragma GCC unroll 4
+      for (size_t v = 0; v < kVectors; ++v) {
+        s[v] = F::Join(d, s[v], F::Of(d, Widened(d, row + v * lanes, count, zero)));
+      }
+    }
+#pragma GCC unroll 4
+    for (size_t v = 0; v < kVectors; ++v) StoreUpTo(s[v], d, to + i + v * lanes, count);
+  };
+  size_t i = 0;
+  for (; i + 4 * lanes <= end; i += 4 * lanes) fold(i, lanes, Slot<4>());
+  for (; i + lanes <= end; i += lanes) fold(i, lanes, Slot<1>());
+  if (i < end) fold(i, end - i, Slot<1>());
 }
 
 // 1 for a byte that is not 0: a bool that others made of bytes may be any.
@@ -337,31 +355,21 @@ HWY_INLINE int64_t CountRow(int64_t n, const void* data) {
   return total;
 }
 
-void CountTo(int64_t n, const void* data, uint8_t* to) {
-  const uint8_t* x = static_cast<const uint8_t*>(data);
-  const hn::ScalableTag<uint8_t> d;
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= static_cast<size_t>(n); i += lanes) {
-    hn::StoreU(hn::Add(hn::LoadU(d, to + i), TruthOf(d, x + i)), d, to + i);
-  }
-  for (; i < static_cast<size_t>(n); ++i) to[i] = static_cast<uint8_t>(to[i] + (x[i] != 0));
-}
-
-void CountSeveralTo(int64_t n, const void* data, int64_t stride, uint8_t* to) {
-  static_assert(kChunksAtOnce == 4);
+void CountColumns(int64_t rows, int64_t n, const void* data, int64_t stride, const uint8_t* start,
+                  uint8_t* to) {
   const uint8_t* x = static_cast<const uint8_t*>(data);
   const hn::ScalableTag<uint8_t> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto of = [&](int64_t chunk)
-                        OFL_SIMD_LAMBDA { return TruthOf(d, x + chunk * stride + i); };
-    const auto sum = hn::Add(hn::Add(of(0), of(1)), hn::Add(of(2), of(3)));
-    hn::StoreU(hn::Add(hn::LoadU(d, to + i), sum), d, to + i);
+    auto s = start ? hn::Set(d, *start) : hn::LoadU(d, to + i);
+    for (int64_t r = 0; r < rows; ++r) s = hn::Add(s, TruthOf(d, x + r * stride + i));
+    hn::StoreU(s, d, to + i);
   }
-  if (i < n) {
-    for (int64_t k = 0; k < kChunksAtOnce; ++k) CountTo(n - i, x + k * stride + i, to + i);
+  for (; i < n; ++i) {
+    int count = start ? *start : to[i];
+    for (int64_t r = 0; r < rows; ++r) count += x[r * stride + i] != 0;
+    to[i] = static_cast<uint8_t>(count);
   }
 }
 
@@ -374,12 +382,11 @@ void FoldRows(int64_t rows, int64_t n, const void* data, int64_t stride, S* tota
 
 template <class F, class C, class T = C>
 ReduceLoops<C> LoopsOf() {
-  return {&FoldRows<T, SumOf<C>, &FoldRow<F, C, T>>, &FoldTo<F, C, T>, &FoldSeveralTo<F, C, T>};
+  return {&FoldRows<T, SumOf<C>, &FoldRow<F, C, T>>, &FoldColumns<F, C, T>};
 }
 template <class T>
 ReduceLoops<double> ProductLoops() {
-  return {&FoldRows<T, double, &FoldWidenedProduct<T>>, &FoldTo<ProdFold, double, T>,
-          &FoldSeveralTo<ProdFold, double, T>};
+  return {&FoldRows<T, double, &FoldWidenedProduct<T>>, &FoldColumns<ProdFold, double, T>};
 }
 template <class T>
 ReduceLoops<float> ShortLoops(Fold fold) {
@@ -457,8 +464,7 @@ ExtremesLoop<int16_t> Int16Extremes() { return &FoldExtremes<int16_t, int16_t>; 
 ExtremesLoop<int32_t> Int32Extremes() { return &FoldExtremes<int32_t, int32_t>; }
 ExtremesLoop<int64_t> IntExtremes() { return &FoldExtremes<int64_t, int64_t>; }
 ReduceLoops<uint8_t> ByteLoops(Fold fold) {
-  if (fold == Fold::kSum)
-    return {&FoldRows<uint8_t, int64_t, &CountRow>, &CountTo, &CountSeveralTo};
+  if (fold == Fold::kSum) return {&FoldRows<uint8_t, int64_t, &CountRow>, &CountColumns};
   return ExtremeLoops<uint8_t>(fold);
 }
 NonzeroProductLoop NonzeroProducts() { return &FoldNonzero; }

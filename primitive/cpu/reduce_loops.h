@@ -40,12 +40,10 @@ struct ReduceLoops {
     rows(1, n, x, 0, &total);
     return total;
   }
-  // to[i] = fold(to[i], x[i])
-  void (*to)(int64_t n, const void* x, C* to);
-  // The same of kChunksAtOnce chunks, each `stride` elements after the one before.
-  void (*to_several)(int64_t n, const void* x, int64_t stride, C* to);
+  // to[i] = fold(to[i], x[i]) for n columns in each of so many rows, which begin `stride` elements
+  // apart; from *start on instead of to[i], unless that is null.
+  void (*columns)(int64_t rows, int64_t n, const void* x, int64_t stride, const C* start, C* to);
 };
-inline constexpr int64_t kChunksAtOnce = 4;
 // For float, double and int64_t; for int8_t, int16_t and int32_t kMax and kMin alone; for uint8_t
 // these and kSum, which is of truths: 0 or 1.
 template <class C>

@@ -14,7 +14,8 @@
 //   Total Merge(const Total&, const Total&) const;
 //   void Begin(Lanes&, int64_t length) const;
 //   void Add(Lanes&, int64_t n, Chunk) const;    // to the first n lanes; kTerms times
-//   void AddSeveral(Lanes&, int64_t n, Chunk, int64_t stride) const;  // if kAddsSeveral
+//   void AddRows(Lanes&, int64_t rows, int64_t n, Chunk, int64_t stride, bool first) const;  // if
+//   kAddsRows; the first ones need no Begin
 //   Total Lane(const Lanes&, int64_t i) const;
 //   void Finish(const Total*, int64_t n, int64_t axis, int64_t index) const;  // to the outputs
 //   void FinishLanes(const Lanes&, same) const;  // of lanes that hold whole slices, if
@@ -40,7 +41,8 @@ struct ReducerOf {
   static constexpr int64_t kRowElements = kChunk;  // at most, where nothing is converted
   static constexpr int64_t kTerms = kTermsPerLane;
   static constexpr int64_t kRowPart = kPartElements;  // of a long row, for a thread
-  static constexpr bool kAddsSeveral = false;
+  static constexpr int64_t kShortRow = kShortAxis;    // up to which rows are taken as columns
+  static constexpr bool kAddsRows = false;
   static constexpr bool kFinishesLanes = false;
   static constexpr bool kFoldsLanes = false;
   static constexpr bool kTakesRows = false;
@@ -61,7 +63,7 @@ class ReduceMachine {
         x_(x) {}
 
   void Run() const {
-    const bool is_short = shape_.axis > 0 && shape_.axis <= kShortAxis;
+    const bool is_short = shape_.axis > 0 && shape_.axis <= R::kShortRow;
     if (shape_.inner == 1 && is_short && source_.stride() == 1) {
       ShortRows();
     } else if (shape_.inner == 1) {
@@ -152,6 +154,13 @@ class ReduceMachine {
         const int64_t from = first * shape_.outer_stride;
         transpose(axis, n, static_cast<const char*>(x_) + from * source_.item(),
                   shape_.outer_stride, tile, n);
+        if constexpr (R::kAddsRows) {
+          if (!source_.copies()) {
+            r_.AddRows(lanes, axis, n, static_cast<Chunk>(tile), n, /*first=*/true);
+            FinishLanes(lanes, n, first);
+            continue;
+          }
+        }
         r_.Begin(lanes, n);
         for (int64_t a = 0; a < axis; ++a) {
           r_.Add(lanes, n, static_cast<Chunk>(source_.Load(tile, a * n, n, buffer)));
@@ -183,17 +192,17 @@ class ReduceMachine {
                   int64_t offset, int64_t& a, int64_t end) const {
     const int64_t length = std::min(blocks.group, end - a) * width;
     int64_t filled = 0;
-    r_.Begin(lanes, length);
     for (int64_t term = 0; term < R::kTerms && a < end;) {
       const int64_t from = offset + a * shape_.axis_stride;
-      if (R::kAddsSeveral && end - a >= kChunksAtOnce * blocks.group &&
-          R::kTerms - term >= kChunksAtOnce) {
-        AddSeveral(lanes, length, from, blocks.group * shape_.axis_stride);
+      const int64_t groups = std::min({kRowsAtOnce, (end - a) / blocks.group, R::kTerms - term});
+      if (R::kAddsRows && groups > 0) {
+        AddGroups(lanes, groups, length, from, blocks.group * shape_.axis_stride, term == 0);
         filled = length;
-        a += kChunksAtOnce * blocks.group;
-        term += kChunksAtOnce;
+        a += groups * blocks.group;
+        term += groups;
         continue;
       }
+      if (term == 0) r_.Begin(lanes, length);
       alignas(64) C buffer[kChunk];
       const int64_t rows = std::min(blocks.group, end - a);
       r_.Add(lanes, rows * width, Load(from, rows * width, buffer));
@@ -221,15 +230,16 @@ class ReduceMachine {
     }
   }
 
-  // kChunksAtOnce chunks, `stride` elements apart.
-  void AddSeveral(typename R::Lanes& lanes, int64_t n, int64_t offset, int64_t stride) const {
-    if constexpr (R::kAddsSeveral) {
-      if (!source_.copies()) return r_.AddSeveral(lanes, n, Load(offset, n, nullptr), stride);
-      alignas(64) C buffer[kChunksAtOnce * kChunk];
-      for (int64_t k = 0; k < kChunksAtOnce; ++k) {
-        Load(offset + k * stride, n, buffer + k * kChunk);
+  // Chunks of n elements, `stride` elements apart, kRowsAtOnce at most.
+  void AddGroups(typename R::Lanes& lanes, int64_t groups, int64_t n, int64_t offset,
+                 int64_t stride, bool first) const {
+    if constexpr (R::kAddsRows) {
+      if (!source_.copies()) {
+        return r_.AddRows(lanes, groups, n, Load(offset, n, nullptr), stride, first);
       }
-      r_.AddSeveral(lanes, n, buffer, kChunk);
+      alignas(64) C buffer[kRowsAtOnce * kChunk];
+      for (int64_t k = 0; k < groups; ++k) Load(offset + k * stride, n, buffer + k * kChunk);
+      r_.AddRows(lanes, groups, n, buffer, kChunk, first);
     }
   }
 

@@ -18,6 +18,7 @@ namespace oneflow_lite {
 inline constexpr int64_t kPartElements = 65536;  // a part of a long axis is worth a thread
 inline constexpr int64_t kMaxRowParts = 256;
 inline constexpr int64_t kMaxColumnParts = 16;
+inline constexpr int64_t kRowsAtOnce = 8;  // of columns, between a load and a store of their lanes
 inline constexpr int64_t kTermsPerLane = 32;  // in float32 before they go into a double
 // Rows so short are taken as columns, at one or two cycles an element instead of some 60 a row.
 inline constexpr int64_t kShortAxis = 32;
@@ -191,7 +192,7 @@ class ChunkSource {
 
 // Columns are reduced in blocks of `width`. Where rows are short, a block is `group` whole rows
 // that lie in a row in memory, added as one long vector and folded at the end. A short axis is
-// better added up in fewer lanes, kChunksAtOnce groups at a time, than folded.
+// better added up in fewer lanes, kRowsAtOnce groups at a time, than folded.
 struct ColumnBlocks {
   static constexpr int64_t kFewLanes = 64;
   // `dense`: rows lie one after another.
@@ -199,7 +200,7 @@ struct ColumnBlocks {
       : width(std::min(inner, kChunk)),
         group(inner > kChunk / 2 || !dense
                   ? 1
-                  : std::clamp(axis / (2 * kChunksAtOnce), std::max<int64_t>(1, kFewLanes / inner),
+                  : std::clamp(axis / (2 * kRowsAtOnce), std::max<int64_t>(1, kFewLanes / inner),
                                kChunk / inner)),
         count((inner + width - 1) / width) {}
   int64_t width, group, count;

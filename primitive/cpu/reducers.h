@@ -65,7 +65,10 @@ struct FoldReducer : ReducerOf<C> {
                                                                  : kTermsPerLane;
   // Floats are multiplied in double, which takes twice as long as a sum.
   static constexpr int64_t kRowPart = kJoin == Join::kProduct ? kPartElements / 2 : kPartElements;
-  static constexpr bool kAddsSeveral = true;
+  // A row's product of floats takes as long as turning 16 of them.
+  static constexpr int64_t kShortRow =
+      kJoin == Join::kProduct && std::is_floating_point_v<C> ? 16 : kShortAxis;
+  static constexpr bool kAddsRows = true;
   static constexpr bool kFinishesLanes = true;
   static constexpr bool kFoldsLanes = !(std::is_same_v<C, uint8_t> && kJoin == Join::kSum);
   static constexpr bool kTakesRows = true;
@@ -98,14 +101,15 @@ struct FoldReducer : ReducerOf<C> {
     }
   }
   void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, Neutral()); }
-  void Add(Lanes& lanes, int64_t n, Chunk x) const { loops.to(n, x, lanes.of); }
-  void AddSeveral(Lanes& lanes, int64_t n, Chunk x, int64_t stride) const {
-    loops.to_several(n, x, stride, lanes.of);
+  void Add(Lanes& lanes, int64_t n, Chunk x) const { AddRows(lanes, 1, n, x, 0, false); }
+  void AddRows(Lanes& lanes, int64_t rows, int64_t n, Chunk x, int64_t stride, bool first) const {
+    const C neutral = Neutral();
+    loops.columns(rows, n, x, stride, first ? &neutral : nullptr, lanes.of);
   }
   void FoldLanes(Lanes& lanes, int64_t rows, int64_t width) const {
     while (rows > 1) {
       const int64_t half = rows / 2;
-      joins.to(half * width, lanes.of + (rows - half) * width, lanes.of);
+      joins.columns(1, half * width, lanes.of + (rows - half) * width, 0, nullptr, lanes.of);
       rows -= half;
     }
   }
@@ -172,7 +176,7 @@ struct PowerReducer : ReducerOf<double> {
   void Add(Lanes& lanes, int64_t n, const double* x) const {
     double of[kChunk];
     powers(n, x, p, of);
-    sums.to(n, of, lanes.of);
+    sums.columns(1, n, of, 0, nullptr, lanes.of);
   }
   Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
   void Finish(const Total* totals, int64_t n, int64_t axis, int64_t index) const {
@@ -187,7 +191,7 @@ struct PowerReducer : ReducerOf<double> {
 template <class A, class B, class OutputOf>
 struct PairReducer : ReducerOf<typename A::Element> {
   using Chunk = typename B::Chunk;
-  static constexpr bool kAddsSeveral = A::kAddsSeveral && B::kAddsSeveral;
+  static constexpr bool kAddsRows = A::kAddsRows && B::kAddsRows;
   static constexpr bool kFinishesLanes = false;
   static constexpr bool kFoldsLanes = A::kFoldsLanes && B::kFoldsLanes;
   static constexpr int64_t kTerms = std::min(A::kTerms, B::kTerms);
@@ -219,9 +223,9 @@ struct PairReducer : ReducerOf<typename A::Element> {
     a.Add(lanes.a, n, x);
     b.Add(lanes.b, n, x);
   }
-  void AddSeveral(Lanes& lanes, int64_t n, Chunk x, int64_t stride) const {
-    a.AddSeveral(lanes.a, n, x, stride);
-    b.AddSeveral(lanes.b, n, x, stride);
+  void AddRows(Lanes& lanes, int64_t rows, int64_t n, Chunk x, int64_t stride, bool first) const {
+    a.AddRows(lanes.a, rows, n, x, stride, first);
+    b.AddRows(lanes.b, rows, n, x, stride, first);
   }
   void FoldLanes(Lanes& lanes, int64_t rows, int64_t width) const {
     a.FoldLanes(lanes.a, rows, width);
@@ -282,7 +286,9 @@ struct NonzeroProduct : ReducerOf<double> {
   Total Row(int64_t n, const double* x) const { return loops.row(n, x); }
   Total Merge(Total a, Total b) const { return a * b; }
   void Begin(Lanes& lanes, int64_t length) const { std::fill_n(lanes.of, length, 1.0); }
-  void Add(Lanes& lanes, int64_t n, const double* x) const { loops.to(n, x, lanes.of); }
+  void Add(Lanes& lanes, int64_t n, const double* x) const {
+    loops.columns(1, n, x, 0, nullptr, lanes.of);
+  }
   Total Lane(const Lanes& lanes, int64_t i) const { return lanes.of[i]; }
 };
 
