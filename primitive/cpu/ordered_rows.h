@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "oneflow_lite/core/parallel.h"
 #include "primitive/cpu/beyond.h"
@@ -69,35 +70,56 @@ void VisitItem(int64_t cols, F&& f) {
   }
 }
 
-// Below this, comparisons beat counting.
-inline constexpr int64_t kCountingItems = 384;
+// Up to so many items find their ranks by comparing each with all, without branches that would be
+// guessed: 3 in 7 instead of 23 ns, 8 in 33 instead of 77.
+inline constexpr int64_t kRankedItems = 8;
+
+// Puts items, which stand in the order of their places, in order at `to`.
+template <class Item>
+void RankItems(const Item* items, int64_t n, Item* to) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t key = items[i].key();
+    int64_t rank = 0;
+    for (int64_t j = 0; j < i; ++j) rank += items[j].key() <= key;
+    for (int64_t j = i + 1; j < n; ++j) rank += items[j].key() < key;
+    to[rank] = items[i];
+  }
+}
+
+// From so many items on counting beats comparisons, in keys whose bytes all differ and in those of
+// which few do.
+inline constexpr int64_t kCountingItems = 384, kCountingItemsPerByte = 96;
 
 // Puts items, which stand in the order of their places, in order; `other` has room for as many.
 // Returns where they are then, items or other.
 template <class Item>
 Item* SortItems(Item* items, Item* other, int64_t n, int bits) {
-  if (n < kCountingItems) {
+  if (n <= kRankedItems) {
+    RankItems(items, n, other);
+    return other;
+  }
+  uint64_t differ = 0;
+  for (int64_t i = 1; i < n; ++i) differ |= items[i].key() ^ items[0].key();
+  int shifts[8], bytes = 0;  // of those that differ
+  for (int shift = 0; shift < bits; shift += 8) {
+    if ((differ >> shift & 255) != 0) shifts[bytes++] = shift;
+  }
+  if (n < std::min(kCountingItems, bytes * kCountingItemsPerByte)) {
     std::sort(items, items + n);
     return items;
   }
-  constexpr int kDigits = 8;
-  int64_t counts[kDigits][256];
-  const int digits = bits / 8;
-  std::memset(counts, 0, sizeof counts[0] * digits);
+  int64_t counts[8][256];
+  std::memset(counts, 0, sizeof counts[0] * bytes);
   for (int64_t i = 0; i < n; ++i) {
     const uint64_t key = items[i].key();
-    for (int d = 0; d < digits; ++d) ++counts[d][key >> (8 * d) & 255];
+    for (int k = 0; k < bytes; ++k) ++counts[k][key >> shifts[k] & 255];
   }
-  for (int d = 0; d < digits; ++d) {
-    int64_t* count = counts[d];
-    if (count[items[0].key() >> (8 * d) & 255] == n) continue;  // all have the same digit
+  for (int k = 0; k < bytes; ++k) {
     int64_t before = 0;
-    for (int b = 0; b < 256; ++b) {
-      const int64_t here = count[b];
-      count[b] = before;
-      before += here;
+    for (int64_t& count : counts[k]) before += std::exchange(count, before);
+    for (int64_t i = 0; i < n; ++i) {
+      other[counts[k][items[i].key() >> shifts[k] & 255]++] = items[i];
     }
-    for (int64_t i = 0; i < n; ++i) other[count[items[i].key() >> (8 * d) & 255]++] = items[i];
     std::swap(items, other);
   }
   return items;
