@@ -326,3 +326,43 @@ def test_rows_are_joined(size, dtype):
     row = flow.tensor(x)[:1].expand(301, cols)
     got = flow.cat([row, parts[0]], 1)
     np.testing.assert_array_equal(got.numpy(), np.concatenate([row.numpy(), x], 1))
+
+
+# Columns are folded 8 rows at a time, in 4 vectors of them, in one, and in a part of one.
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 16, 17, 33])
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int32", "int64", "bool"])
+def test_columns_of_any_number_of_rows(rows, dtype):
+    rng = np.random.default_rng(rows)
+    for cols in (1, 3, 15, 64, 130, 600):
+        x = (
+            rng.integers(0, 2, (rows, cols))
+            if dtype == "bool"
+            else rng.integers(-3, 4, (rows, cols))
+        )
+        t = tensor(x.astype(bool) if dtype == "bool" else x, dtype)
+        np.testing.assert_array_equal(host(t.sum(0)).astype(np.int64), x.sum(0))
+        np.testing.assert_array_equal(host(flow.count_nonzero(t, 0)), (x != 0).sum(0))
+        np.testing.assert_array_equal(host(t.any(0)), (x != 0).any(0))
+        if dtype != "bool":
+            np.testing.assert_array_equal(host(t.amax(0)).astype(np.int64), x.max(0))
+            np.testing.assert_array_equal(host(t.amin(0)).astype(np.int64), x.min(0))
+        factors = np.where(rng.random((rows, cols)) < 0.2, 2, np.sign(x) + (x == 0))
+        product = factors.prod(0)
+        if abs(product).max() < 1 << 11:  # exact in every float
+            got = host(tensor(factors, "int64" if dtype in ("bool", "int8") else dtype).prod(0))
+            np.testing.assert_array_equal(got.astype(np.int64), product)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_products_over_columns_that_leave_the_range_of_double(dtype):
+    x = np.full((2100, 5), 0.5)
+    x[:, 1] *= -1
+    x[0, 1] = 0.5
+    x[2050, 2] = math.nan
+    x[3, 3] = 0
+    x[:, 4] = 2
+    got = host(tensor(x, dtype).prod(0)).astype(np.float64)
+    np.testing.assert_array_equal(got, [0, -0.0, math.nan, 0, math.inf])
+    assert np.signbit(got).tolist()[:2] == [False, True]
+    back = np.concatenate([np.full((900, 3), 0.5), np.full((903, 3), 2.0)])
+    np.testing.assert_array_equal(host(tensor(back, dtype).prod(0)).astype(np.float64), [8] * 3)

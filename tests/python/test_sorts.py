@@ -9,8 +9,8 @@ from numerics import ALL, FLOATS, HALVES, INTEGERS, bits, flow, host, tensor
 
 # Of a row: on CUDA sorted by a warp up to 32 and 128, by a block up to 1024 and 4096, then by a
 # radix sort in memory; selected from 1025 on, in slices from 32768 on where rows are few. On the
-# CPU counted from 384 on (sorts) and 513 on (selections of more than 16).
-WIDTHS = [1, 2, 31, 32, 33, 128, 129, 383, 384, 512, 513, 1024, 1025, 4096, 4097, 9000]
+# CPU ranked up to 8 and counted from 384 on (sorts) and 513 on (selections of more than 16).
+WIDTHS = [1, 2, 8, 9, 31, 32, 33, 128, 129, 383, 384, 512, 513, 1024, 1025, 4096, 4097, 9000]
 LONG = [32_768, 100_003]
 RNG = np.random.default_rng(11)
 
@@ -421,3 +421,15 @@ def test_a_histogram_has_names():
     assert found.hist.tolist() == [1, 2, 0, 1] and found.bin_edges.tolist() == [0, 1, 2, 3, 4]
     counts, edges = flow.histogram(flow.ones(3), 2, range=(0.0, 2.0))
     assert counts.tolist() == [0, 3] and edges.tolist() == [0, 1, 2]
+
+
+# On the CPU counted from 96 items on for each byte in which keys differ.
+@pytest.mark.parametrize("width", [95, 96, 97, 191, 192, 193])
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64", "float32", "float64"])
+def test_rows_whose_keys_differ_in_few_bytes(width, dtype, device):
+    for steps in ((1,), (256,), (1, 256)):
+        x = sum(RNG.integers(0, 100, (3, width)) * step for step in steps).astype(dtype)
+        for descending in (False, True):
+            values, places = flow.sort(tensor(x, dtype, device), 1, descending)
+            np.testing.assert_array_equal(host(places), order(x, descending))
+            np.testing.assert_array_equal(host(values), np.take_along_axis(x, host(places), 1))
