@@ -34,6 +34,7 @@ struct RowOffers {
     kLoadsPacks = 4096,       // LoadPacks(col, places, stowed), if a wrapper leaves it be
     kShifts = 8192,           // Frame(input, row, col), its own or that of InRegisters()
     kOnlyWide = 16384,        // no name: only rows come that no warp would hold
+    kPrepares = 32768,        // Prepared(raw, col), of rows in shared memory
   };
 };
 
@@ -76,6 +77,8 @@ struct CheckedRow : RowOffers {
   using StorePacks = decltype(&R::template StorePacks<1>);
   template <class R>
   using Frame = decltype(&R::Frame);
+  template <class R>
+  using Prepared = decltype(&R::template Prepared<1>);
 
   // Whether the name is there just where it is offered.
   template <unsigned kOffer, template <class> class Name>
@@ -95,6 +98,7 @@ struct CheckedRow : RowOffers {
   static_assert(kAgrees<kColumnConstants, ColumnConstants>,
                 "row algorithm: ColumnConstants against kOffers");
   static_assert(kAgrees<kStorePacks, StorePacks>, "row algorithm: StorePacks against kOffers");
+  static_assert(kAgrees<kPrepares, Prepared>, "row algorithm: Prepared against kOffers");
   static_assert(!(kOffers & kShifts) || kHas<Frame, A> || (kOffers & kInRegisters),
                 "row algorithm: Frame is missing, which kOffers has as kShifts");
 };

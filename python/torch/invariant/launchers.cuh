@@ -86,21 +86,32 @@ struct InvariantOf {
     // Of so many rows there is room for narrow ones alone, which have no other kernel.
     if (p.rows >> 31 != 0) return LaunchByColumns(by_columns, p.rows, p.cols, stream);
     const auto rows = rows_of(uint32_t{});
+    constexpr bool kShort = sizeof(T) == 2;
     const bool plain = rows.type == MaskType::kNone;
-    if (p.cols <= (plain && sizeof(T) == 2 ? kMostPlainColumns : kMostMaskedColumns)) {
+    const bool dense = rows.where.col_stride == 1;
+    const bool own = rows.type == MaskType::kOwn && dense;
+    const bool hides = !plain && dense && internal::MayKeep(p, rows.type);
+    if (p.cols <= (kShort && (plain || own || hides) ? kMostShortColumns : kMostMaskedColumns)) {
       return LaunchMaskedColumns(rows, {{limits, stream}, p.rows, p.cols});
     }
-    const auto launch = [&](auto way) {
-      constexpr MaskWay kWay = decltype(way)::value;
-      const StagedMaskRow<T, kWay> staged{{{{rows}}, {static_cast<T*>(y), p.cols}}};
-      const OwnMaskRow<T, kWay> own{{{rows}}, {static_cast<T*>(y), p.cols}};
+    const auto launch = [&](auto way, auto staged_way) {
+      const StagedMaskRow<T, decltype(staged_way)::value> staged{
+          {{{rows}}, {static_cast<T*>(y), p.cols}}};
+      const OwnMaskRow<T, decltype(way)::value> own{{{rows}}, {static_cast<T*>(y), p.cols}};
       return LaunchOwnColumns(own, staged, by_columns, p.rows, p.cols, limits, stream);
     };
-    if (plain) return launch(std::integral_constant<MaskWay, MaskWay::kNone>());
-    if (internal::MayKeep(p, rows.type)) {
-      return launch(std::integral_constant<MaskWay, MaskWay::kHides>());
+    constexpr std::integral_constant<MaskWay, MaskWay::kNone> none;
+    constexpr std::integral_constant<MaskWay, MaskWay::kHides> hidden;
+    constexpr std::integral_constant<MaskWay, kOtherMasks<T>> other;
+    if (plain) return launch(none, none);
+    if (hides) return launch(hidden, hidden);
+    if constexpr (kShort) {
+      constexpr std::integral_constant<MaskWay, MaskWay::kBeside> beside;
+      if (own && p.cols / kPackSize<T> <= 8 * kWarp) {
+        return launch(beside, other);
+      }
     }
-    return launch(std::integral_constant<MaskWay, kOtherMasks<T>>());
+    return launch(other, other);
   }
   static cudaError_t ScaleMaskBackward(const ScaleMaskProblem& p, const void* y, const void* dy,
                                        void* dx, const Limits& limits, cudaStream_t stream) {

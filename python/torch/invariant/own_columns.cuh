@@ -163,8 +163,15 @@ cudaError_t LaunchOwnColumns(const A& a, const Staged& staged, const Columns& by
       return internal::LaunchOwnWarps<4>(narrow, rows, cols, stream);
     }
     if constexpr (kMostOfWarp < A >> 4 * kWarp) {
-      if (packs <= kMostOfWarp<A>) {
-        return internal::LaunchOwnWarps<8>(internal::NarrowOf(held), rows, cols, stream);
+      const auto narrow = internal::NarrowOf(held);
+      if constexpr (sizeof(typename A::Element) == 2) {
+        if (packs <= 5 * kWarp) return internal::LaunchOwnWarps<5>(narrow, rows, cols, stream);
+        if (packs <= 6 * kWarp) return internal::LaunchOwnWarps<6>(narrow, rows, cols, stream);
+      }
+      if constexpr (kMostOfWarp<A> != 6 * kWarp) {
+        if (packs <= kMostOfWarp<A>) {
+          return internal::LaunchOwnWarps<8>(narrow, rows, cols, stream);
+        }
       }
     }
   }

@@ -42,19 +42,37 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
   auto total = a.Begin(row);
   Statistics statistics;
+  typename A::C single = 0;  // the value of the extra column
+  internal::AskedPacks<A> asked;
+  asked.Ask(a, part, lane);
   barrier.AwaitBlock(0);
-  internal::GatherStaged(a, part, total, statistics);
-  if (extra_col < cols) a.Add(extra, extra_col, total, statistics);
-  a.Look(row, total);
-  statistics = block.Reduce(statistics, typename A::Merge{}, Statistics{});
+  if constexpr (internal::kKeepsValues<A>) {
+    auto value = a.template Open<1>(extra, extra_col < cols, extra_col, total);
+    statistics = internal::GatherValues(a, part, asked, value, extra_col < cols, total);
+    single = value.v[0];
+    a.Look(row, total);
+    statistics = block.ReduceWarps(statistics, typename A::Merge{}, Statistics{});
+  } else {
+    internal::GatherStaged(a, part, asked, total, statistics);
+    if (extra_col < cols) a.Add(extra, extra_col, total, statistics);
+    a.Look(row, total);
+    statistics = block.Reduce(statistics, typename A::Merge{}, Statistics{});
+  }
   if (clustered) statistics = cluster.Reduce(statistics, typename A::Merge{}, Statistics{});
-  a.Conclude(statistics, total);
+  if constexpr (internal::kKeepsValues<A>) {
+    a.Rebase(statistics, total);
+    if (extra_col < cols) a.template Store<1>(row, extra_col, {{single}}, total);
+  } else {
+    a.Conclude(statistics, total);
+    if constexpr (internal::Writes<A>::value) {
+      if (extra_col < cols) a.template StoreRaw<1>(row, extra_col, extra, total);
+    }
+  }
   if constexpr (internal::HasImage<A>::value) {
     internal::WriteThroughImage(a, row, part, total);
   } else if constexpr (internal::Writes<A>::value) {
     internal::WriteStaged(a, row, part, total);
   }
-  if (extra_col < cols) a.template StoreRaw<1>(row, extra_col, extra, total);
   if (rank == 0) a.End(row, total);
 }
 

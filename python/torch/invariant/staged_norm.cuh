@@ -35,7 +35,7 @@ struct StagedNormRow : NormRow<kCentre, DirectLoad<T>, ImageStore<T>> {
                                             const Total& total) const {
     if (!IsAlignedFor<uint4>(extras.weight) || !IsAlignedFor<uint4>(extras.bias)) {
       for (int p = threadIdx.x % kWarp; p < part.count; p += kWarp) {
-        this->template StoreRaw<kPack>(row, part.col + p * kPack, part.Own(p), total);
+        this->template StoreRaw<kPack>(row, part.col + p * kPack, {{part.Own(p)}}, total);
       }
     } else if (!std::is_same_v<T, float> && extras.float_weight) {
       StoreBeside<float, 1>(row, part, total);
@@ -80,7 +80,7 @@ struct StagedNormRow : NormRow<kCentre, DirectLoad<T>, ImageStore<T>> {
       for (int k = 0; k < kAtOnce; ++k) {
         const int p = begin + k * kWarp;
         if (p >= part.count) continue;
-        Pack<C, kPack> y = ConvertPack<C>(part.Own(p).input[0]);
+        Pack<C, kPack> y = ConvertPack<C>(part.Own(p));
 #pragma unroll
         for (C& v : y.v) v = (kCentre ? (v - total.mean) - total.low : v) * total.rstd;
         if (extras.weight) y *= ConvertPack<C>(now[k].weight.Get());

@@ -29,6 +29,12 @@ struct HasOperands : std::false_type {};
 template <class A>
 struct HasOperands<A, std::void_t<typename A::template Operands<float>>> : std::true_type {};
 
+// Whether its values lie in shared memory from the time on when a part is gathered, so that there
+// is one exponential for each: where they are not larger than what was read.
+template <class A>
+inline constexpr bool kKeepsValues = HasImage<A>::value && !HasOperands<A>::value &&
+                                     sizeof(typename A::Element) == sizeof(typename A::C);
+
 template <class T, int N>
 __device__ __forceinline__ uint4 WordOfPack(const Pack<T, N>& pack) {
   uint4 word;
@@ -115,11 +121,13 @@ struct StagedPart {
     return raw;
   }
   // Own packs in the place of the words in which they began.
-  __device__ __forceinline__ void PutOwn(int p, const typename A::template Raw<N>& raw) const {
-    *reinterpret_cast<uint4*>(words[0] + p * kPackBytes) = WordOfPack(raw.input[0]);
+  template <class E>
+  __device__ __forceinline__ void PutOwn(int p, const Pack<E, N>& pack) const {
+    *reinterpret_cast<uint4*>(words[0] + p * kPackBytes) = WordOfPack(pack);
   }
-  __device__ __forceinline__ typename A::template Raw<N> Own(int p) const {
-    return {{LoadSkipped<-1, T>(words[0] + p * kPackBytes, 0).Get()}};
+  template <class P = Pack<T, N>>
+  __device__ __forceinline__ P Own(int p) const {
+    return LoadSkipped<-1, T>(words[0] + p * kPackBytes, 0).Get();
   }
   // Calls f(get), where get(p) is the raw pack that begins `columns` columns behind own pack p: by
   // code for the shift, where all inputs have the same.
@@ -197,7 +205,12 @@ __device__ __forceinline__ void WriteThroughImage(const A& every, int64_t row,
   } else {
 #pragma unroll 2
     for (int p = lane; p < part.count; p += kWarp) {
-      a.template StoreRaw<A::kPack>(row, part.col + p * A::kPack, part.Own(p), total);
+      const int64_t col = part.col + p * A::kPack;
+      if constexpr (kKeepsValues<A>) {
+        a.template Store<A::kPack>(row, col, part.Own(p), total);
+      } else {
+        a.template StoreRaw<A::kPack>(row, col, {{part.Own(p)}}, total);
+      }
     }
   }
   __syncwarp();
@@ -205,54 +218,110 @@ __device__ __forceinline__ void WriteThroughImage(const A& every, int64_t row,
                every.store.y + row * every.store.row_stride + part.col, lane, kWarp);
 }
 
-// Whether an algorithm changes packs before they are put in the place of words.
-template <class A, class = void>
-struct Prepares : std::false_type {};
+// What is asked for ahead of own packs, which an algorithm changes before they are put in the place
+// of words.
+struct NothingAsked {};
 template <class A>
-struct Prepares<A, std::void_t<decltype(&A::template Prepared<A::kPack>)>> : std::true_type {};
-template <class A, class Raw>
-__device__ __forceinline__ Raw PreparedBy(const A& a, const Raw& raw, int64_t col) {
-  if constexpr (Prepares<A>::value) {
-    return a.Prepared(raw, col);
+__device__ __forceinline__ auto AskFor(const A& a, int64_t col) {
+  if constexpr (Offers<A, RowOffers::kPrepares>) {
+    return a.template Ask<A::kPack>(col);
   } else {
-    return raw;
+    return NothingAsked{};
   }
+}
+// For a warp's own packs, some at a time.
+template <class A>
+struct AskedPacks {
+  static constexpr int kAtOnce = 2;
+  decltype(AskFor(std::declval<const A&>(), 0)) of[kAtOnce];
+
+  __device__ __forceinline__ void Ask(const A& a, const StagedPart<A>& part, int begin) {
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int p = begin + k * kWarp;
+      if (p < part.count) of[k] = AskFor(a, part.col + p * A::kPack);
+    }
+  }
+};
+// Calls put(p, raw) with the warp's own packs, when the words in which they begin are free.
+template <class A, class F>
+__device__ __forceinline__ void ForOwn(const A& a, const StagedPart<A>& part, AskedPacks<A> next,
+                                       const F& put) {
+  constexpr int N = A::kPack, kAtOnce = AskedPacks<A>::kAtOnce;
+  const int lane = threadIdx.x % kWarp;
+  part.Visit(0, [&](const auto& get) {
+    for (int begin = lane; begin - lane < part.count; begin += kAtOnce * kWarp) {
+      const AskedPacks<A> asked = next;
+      next.Ask(a, part, begin + kAtOnce * kWarp);
+      typename A::template Raw<N> raw[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int p = begin + k * kWarp;
+        if (p >= part.count) continue;
+        raw[k] = get(p);
+        if constexpr (Offers<A, RowOffers::kPrepares>) {
+          raw[k] = a.template Prepared<N>(raw[k], part.col + p * N, asked.of[k]);
+        }
+      }
+      __syncwarp();
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int p = begin + k * kWarp;
+        if (p < part.count) put(p, raw[k]);
+      }
+    }
+  });
 }
 
 // What the warp's own packs come to. Those of an algorithm that stores into an image take the place
 // of the words in which they began.
 template <class A>
 __device__ __forceinline__ void GatherStaged(const A& a, const StagedPart<A>& part,
+                                             const AskedPacks<A>& asked,
                                              const typename A::Total& total,
                                              typename A::Statistics& statistics) {
   constexpr int N = A::kPack;
   const int lane = threadIdx.x % kWarp;
-  part.Visit(0, [&](const auto& get) {
-    if constexpr (HasImage<A>::value) {
-      constexpr int kAtOnce = 2;
-      for (int begin = lane; begin - lane < part.count; begin += kAtOnce * kWarp) {
-        typename A::template Raw<N> raw[kAtOnce];
-#pragma unroll
-        for (int k = 0; k < kAtOnce; ++k) {
-          const int p = begin + k * kWarp;
-          if (p < part.count) raw[k] = PreparedBy(a, get(p), part.col + p * N);
-        }
-        __syncwarp();
-#pragma unroll
-        for (int k = 0; k < kAtOnce; ++k) {
-          const int p = begin + k * kWarp;
-          if (p >= part.count) continue;
-          part.PutOwn(p, raw[k]);
-          a.Add(raw[k], part.col + p * N, total, statistics);
-        }
-      }
-    } else {
+  if constexpr (HasImage<A>::value) {
+    ForOwn(a, part, asked, [&](int p, const auto& raw) {
+      part.PutOwn(p, raw.input[0]);
+      a.Add(raw, part.col + p * N, total, statistics);
+    });
+  } else {
+    part.Visit(0, [&](const auto& get) {
 #pragma unroll 2
       for (int p = lane; p < part.count; p += kWarp) {
         a.Add(get(p), part.col + p * N, total, statistics);
       }
-    }
+    });
+  }
+}
+// The same in the rounds of rows in registers, a maximum and a sum, of an algorithm whose values
+// take the place of own packs. `extra`: a column outside packs, where it is `seen`.
+template <class A>
+__device__ __forceinline__ typename A::Statistics GatherValues(
+    const A& a, const StagedPart<A>& part, const AskedPacks<A>& asked,
+    typename A::template Value<1>& extra, bool seen, typename A::Total& total) {
+  using Value = typename A::template Value<A::kPack>;
+  constexpr int N = A::kPack;
+  static_assert(A::kRounds == 2 && A::kMaxima == 1);
+  LaneGroup<kWarp> warp;
+  auto max = a.template Visit<0, 1>(extra, seen, total);
+  ForOwn(a, part, asked, [&](int p, const auto& raw) {
+    Value value = a.template Open<N>(raw, true, part.col + p * N, total);
+    max = Larger{}(max, a.template Visit<0, N>(value, true, total));
+    part.PutOwn(p, value);
   });
+  a.template Finish<0>(warp.Reduce(max, Larger{}, max), total);
+  auto sum = a.template Visit<1, 1>(extra, seen, total);
+#pragma unroll 2
+  for (int p = threadIdx.x % kWarp; p < part.count; p += kWarp) {
+    Value value = part.template Own<Value>(p);
+    sum += a.template Visit<1, N>(value, true, total);
+    part.PutOwn(p, value);
+  }
+  a.template Finish<1>(warp.Reduce(sum, Plus{}, sum), total);
+  return A::Gathered(total);
 }
 
 }  // namespace internal
