@@ -25,6 +25,8 @@ WIDTHS = (
     7681, 13373, 13379, 13439, 13443, 15367, 18239, 18247, 18307, 26879, 26887, 36607, 36617, 53501,
     53509, 55943, 72967, 107007, 107013, 107523, 111877, 114311, 146437, 224261, 228611, 457733,
     1919, 1923, 3839, 3847, 6047, 6053, 7679, 12091, 12103,
+    135, 137, 271, 273, 527, 529, 783, 785, 1039, 1041, 1551, 1553, 2063, 2065, 3849, 3851, 4085,
+    4101, 4119, 4121, 8163, 18415, 18417,
 )  # fmt: skip
 SOME = (1, 7, 32, 100, 257, 1000, 1024, 4096, 4097, 65536, 70001, 140000)
 MOST_ROWS = 4096
@@ -266,14 +268,17 @@ def test_rows_that_lie_apart(dtype, device):
         assert torch.equal(strided[7:8], function(packed[7:8, 1], *how, invariant=True))
 
 
-# Of odd widths on CUDA: column by column up to 1088 columns, of 16 bits without a mask up to 416;
-# there a warp to 2063; a block; shared memory of a block, and of a cluster; element by element.
+# Of odd widths on CUDA: column by column up to 1088 columns, of 16 bits mostly up to 416; there a
+# warp, of 2 to 8 packs a lane, to 2063; a block; shared memory of a block, and of a cluster;
+# element by element.
 MASKED = (
-    50, 143, 145, 223, 225, 415, 417, 515, 641, 1001, 1087, 1089, 1091, 2047, 2063, 2065, 3073,
-    4097, 6145, 8191, 9215, 9217, 12287, 12297, 16387, 33001, 50257, 100003, 140001, 460001, 930001,
+    50, 143, 145, 223, 225, 415, 417, 513, 521, 641, 769, 777, 1001, 1025, 1033, 1087, 1089, 1091,
+    1281, 1289, 1537, 1545, 2047, 2063, 2065, 3073, 4097, 4099, 6145, 8191, 9215, 9217, 12287,
+    12297, 16387, 33001, 50257, 100003, 140001, 460001, 930001,
 )  # fmt: skip
-MASKS = ("none", "causal", "bool", "bool of rows", "bool of keys, causal", "additive",
-         "additive of rows", "wide of rows", "negative scale")  # fmt: skip
+MASKS = ("none", "causal", "bool", "bool of rows", "bool of keys, causal", "strided bool of rows",
+         "additive", "additive of rows", "additive of rows, causal", "strided additive",
+         "wide of rows", "negative scale")  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", MASKS)
@@ -288,6 +293,8 @@ def test_masks_of_every_kind(kind, dtype, device, threads):
         mask = mask > -1 if "bool" in kind else mask if "wide" in kind else mask.to(dtype)
         if kind in ("none", "causal", "negative scale"):
             mask = None
+        elif "strided" in kind:  # every other column of memory
+            mask = torch.stack((mask, mask), -1)[..., 0]
         if kind.startswith("wide") and dtype.itemsize > 2:
             mask = mask.to(dtype)
         causal, scale = "causal" in kind, -0.3 if "negative" in kind else 0.3
@@ -308,10 +315,12 @@ def test_masked_rows_wherever_they_begin(dtype, device):
     for cols in (143, 1001, 2047, 6145):
         x, mask = torch.randn(20, cols, device=device).to(dtype), torch.rand(20, cols) > 0.3
         mask = mask.to(device)
-        first = rows.scale_mask_softmax(x, mask, 0.5, invariant=True)
-        for k in range(16 // dtype.itemsize):
-            y = rows.scale_mask_softmax(_moved(x, k), mask, 0.5, invariant=True)
-            assert torch.equal(_bits(y), _bits(first)), f"{cols} columns, {k} elements further"
+        for m in (mask, torch.randn(20, cols, device=device).to(dtype)):
+            first = rows.scale_mask_softmax(x, m, 0.5, invariant=True)
+            for k in range(16 // dtype.itemsize):
+                for moved in (m, _moved(m, 3 * k + 1)):
+                    y = rows.scale_mask_softmax(_moved(x, k), moved, 0.5, invariant=True)
+                    assert torch.equal(_bits(y), _bits(first)), f"{cols} columns, {k} further"
 
 
 def test_masks_of_matrices(dtype, device):
