@@ -14,12 +14,12 @@
 namespace oneflow_lite::cuda {
 namespace internal {
 
-// What a warp's lanes do together: lane i holds word i + 32 * k of kPacks * 32 and lane 0 the one
-// behind them; each becomes the 16 bytes that begin kSkip words and `bits` bits into it.
-template <int kSkip, bool kBits, int kPacks>
+// What kLanes lanes do together: lane i holds word i + kLanes * k of kPacks * kLanes and lane 0 the
+// one behind them; each becomes the 16 bytes that begin kSkip words and `bits` bits into it.
+template <int kSkip, bool kBits, int kPacks, int kLanes = kWarp>
 OFL_DEVICE void ShiftWords(uint32_t (&w)[kPacks + 1][4], unsigned bits) {
   constexpr int kNext = kSkip + (kBits ? 1 : 0);
-  const int lane = threadIdx.x % kWarp;
+  const int lane = threadIdx.x % kLanes;
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     uint32_t v[8];
@@ -27,7 +27,8 @@ OFL_DEVICE void ShiftWords(uint32_t (&w)[kPacks + 1][4], unsigned bits) {
     for (int i = 0; i < 4; ++i) v[i] = w[k][i];
 #pragma unroll
     for (int i = 0; i < kNext; ++i) {
-      v[4 + i] = __shfl_sync(0xffffffffu, lane == 0 ? w[k + 1][i] : w[k][i], lane + 1);
+      const uint32_t first = lane == 0 ? w[k + 1][i] : w[k][i];
+      v[4 + i] = __shfl_sync(0xffffffffu, first, lane + 1, kLanes);
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

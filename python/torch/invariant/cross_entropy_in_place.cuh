@@ -4,7 +4,6 @@
 #pragma once
 
 #include "primitive/cuda/cross_entropy/in_place.cuh"
-#include "python/torch/invariant/cross_entropy_loss.cuh"
 #include "python/torch/invariant/own_columns.cuh"
 
 namespace oneflow_lite {

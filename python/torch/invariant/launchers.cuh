@@ -132,12 +132,8 @@ struct InvariantOf {
   }
   static cudaError_t Loss(const CrossEntropyProblem& p, const void* x, const int64_t* target,
                           void* loss, void* stats, const Limits& limits, cudaStream_t stream) {
-    const auto launch = [&](auto smooth) {
-      const CrossEntropyLossRow<T, decltype(smooth)::value> row{
-          RowsOf(p, x, target), static_cast<C*>(loss), static_cast<C*>(stats)};
-      return LaunchOwnColumns(row, row, row, p.rows, p.classes, limits, stream);
-    };
-    return p.smoothing != 0 ? launch(std::true_type{}) : launch(std::false_type{});
+    return LaunchOwnLosses(RowsOf(p, x, target), static_cast<C*>(loss), static_cast<C*>(stats),
+                           limits, stream);
   }
   static cudaError_t LossInPlace(const CrossEntropyProblem& p, void* x, const int64_t* target,
                                  const void* scale, void* loss, const Limits& limits,

@@ -133,8 +133,7 @@ inline constexpr int64_t kStagedAbove = INT64_MAX;
 // by 256 threads 102 us.
 template <class A>
 struct SmallStaged {
-  static constexpr bool kServes = !internal::Writes<A>::value && sizeof(typename A::C) == 4;
-  using Shape = StagedShape<128, 8>;
+  static constexpr bool kServes = false;
 };
 
 // kNotServed where the blocks of a cluster have no room for a row, or there are no clusters.
