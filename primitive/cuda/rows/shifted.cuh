@@ -57,6 +57,8 @@ struct ShiftedWords {
   uint32_t words[kInputs][kPacks + 1][4];
   unsigned past[kInputs];
 
+  // kCount: of a row in the hands of one warp the word behind the last pack is another lane's.
+  template <int kCount = kPacks + 1>
   OFL_DEVICE void Load(const A& a, int64_t row, int64_t col, const Places& places, int end) {
     const uint4* from[kInputs];
 #pragma unroll
@@ -66,7 +68,7 @@ struct ShiftedWords {
       from[i] = frame.words;
     }
 #pragma unroll
-    for (int k = 0; k <= kPacks; ++k) {
+    for (int k = 0; k < kCount; ++k) {
 #pragma unroll
       for (int i = 0; i < kInputs; ++i) {
         if (places.at(k) <= end) {

@@ -57,6 +57,8 @@ struct OwnTopShape<OwnInPlaceRow<T, kSmooth>> {
   static constexpr int64_t kAbove = 512, kMost = Shape::kPacks * Shape::kThreads;
 };
 template <class T, bool kSmooth>
+inline constexpr int kMostOfWarp<OwnInPlaceRow<T, kSmooth>> = sizeof(T) == 2 ? 192 : 128;
+template <class T, bool kSmooth>
 inline constexpr int64_t kStagedAbove<StagedInPlaceRow<T, kSmooth>> = sizeof(T) == 2 ? 640
                                                                                      : INT64_MAX;
 template <class T, bool kSmooth>

@@ -15,7 +15,7 @@ template <class A>
 inline constexpr bool kIsInPlace = false;
 
 // What a lane has of a row, by aligned words: those that begin in the columns of its own packs.
-template <int kPacks, class A>
+template <int kPacks, bool kInParts, class A>
 struct WordsInPlace {
   static constexpr int N = A::kPack;
   using Element = typename A::Element;
@@ -31,7 +31,7 @@ struct WordsInPlace {
     end = stop < span.packs ? stop : span.packs;
     places = {begin + lane, kWarp, end, end};
     col = span.head + int64_t{places.first} * N;
-    words.Load(a, row, col, places, end);
+    words.template Load<(kInParts ? kPacks + 1 : kPacks)>(a, row, col, places, end);
   }
   __device__ __forceinline__ unsigned past() const { return words.past[0]; }
   __device__ __forceinline__ int before() const {
@@ -81,7 +81,7 @@ __device__ __forceinline__ void RowInPlace(const A& every, int64_t row, int cols
   static_assert(A::kInputs == 1 && A::kMaxima == 1 && (A::kRounds == 2 || kTwoSums));
   const auto a = AtRow(every, row);
   auto total = a.Begin(row);
-  const WordsInPlace<kPacks, A> part(a, row, cols, each, team.rank());
+  const WordsInPlace<kPacks, Team::kInParts, A> part(a, row, cols, each, team.rank());
   // Of a column: its value, where it is `there`.
   const auto ask = [&](int column, bool there) {
     typename A::template Raw<1> raw = {};
