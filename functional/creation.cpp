@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "functional/creation.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "functional/binary.h"
 #include "functional/copy.h"
+#include "functional/in_place.h"
 #include "functional/made_like.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
@@ -51,6 +55,46 @@ Status CheckSequence(const Scalar& start, const Scalar& step, int64_t count, DTy
   return CheckFits("arange",
                    narrow == last ? Scalar(narrow) : Scalar::LargeInt(static_cast<double>(last)),
                    dtype);
+}
+
+// What linspace and logspace make: of an integer dtype without the fractions of the ends.
+struct Spaced {
+  double ends[2];
+  int64_t steps;
+  DType dtype;
+  Device device;
+};
+// OverflowError where end(number), of each end that is in the result, does not fit the dtype.
+template <class End>
+StatusOr<Spaced> SpacedBetween(const char* name, std::array<Scalar, 2> ends, int64_t steps,
+                               std::optional<DType> dtype, std::optional<Device> device,
+                               bool requires_grad, End end) {
+  if (steps < 0) {
+    return Error(ErrorKind::kValue, name, "(): steps is ", steps, ", but it must not be negative");
+  }
+  const DType kind = dtype.value_or(DType::kFloat32);
+  OFL_RETURN_IF_ERROR(CheckLeaf(name, kind, requires_grad));
+  for (int64_t k = 0; k < 2; ++k) {
+    if (ends[k].kind() == Scalar::Kind::kLargeInt && !std::isfinite(ends[k].to<double>())) {
+      return NumberOutOfRange(name, ends[k], DType::kFloat64);
+    }
+    if (IsFloating(kind)) continue;
+    if (ends[k].kind() == Scalar::Kind::kFloat) ends[k] = std::trunc(ends[k].to<double>());
+    if (k < steps) OFL_RETURN_IF_ERROR(CheckFits(name, end(ends[k]), kind));
+  }
+  return Spaced{
+      {ends[0].to<double>(), ends[1].to<double>()}, steps, kind, device.value_or(Device{})};
+}
+StatusOr<Tensor> CallLinspace(const Spaced& s) {
+  static const OpExpr& op = OpBuilder("linspace")
+                                .Output("out")
+                                .Attr("count")
+                                .Attr("start")
+                                .Attr("end")
+                                .Attr("dtype")
+                                .Attr("device")
+                                .Get();
+  return Call(op, {}, {s.steps, s.ends[0], s.ends[1], s.dtype, s.device});
 }
 
 }  // namespace
@@ -133,6 +177,34 @@ StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end, std::optional<S
       requires_grad);
 }
 
+StatusOr<Tensor> Linspace(Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
+                          std::optional<Device> device, bool requires_grad) {
+  const auto itself = [](const Scalar& end) { return end; };
+  OFL_ASSIGN_OR_RETURN(const Spaced s, SpacedBetween("linspace", {start, end}, steps, dtype, device,
+                                                     requires_grad, itself));
+  return Leaf(CallLinspace(s), requires_grad);
+}
+
+StatusOr<Tensor> Logspace(Scalar start, Scalar end, int64_t steps, double base,
+                          std::optional<DType> dtype, std::optional<Device> device,
+                          bool requires_grad) {
+  const auto power = [&](const Scalar& end) {
+    return Scalar(std::trunc(std::pow(base, end.to<double>())));
+  };
+  OFL_ASSIGN_OR_RETURN(Spaced s, SpacedBetween("logspace", {start, end}, steps, dtype, device,
+                                               requires_grad, power));
+  const DType kind = std::exchange(s.dtype, DType::kFloat64);
+  // e^(x log(base)) is off in the last bits of float64, which the other floats have not.
+  const bool rounds = IsFloating(kind) && kind != DType::kFloat64;
+  const double scale = rounds && base > 0 ? std::log(base) : HUGE_VAL;
+  const double low = s.ends[0] * scale, high = s.ends[1] * scale;
+  const bool scaled = std::isfinite(scale) && std::isfinite(low) && std::isfinite(high);
+  if (scaled) s.ends[0] = low, s.ends[1] = high;
+  OFL_ASSIGN_OR_RETURN(Tensor powers, CallLinspace(s));
+  OFL_ASSIGN_OR_RETURN(powers, scaled ? ExpInto(powers) : Pow(Scalar(base), powers));
+  return Leaf(Cast(powers, kind), requires_grad);
+}
+
 StatusOr<Tensor> FillInto(const Tensor& self, const Operand& value) {
   static const OpExpr& op = OpBuilder("fill_").Input("self").Output("out").Attr("value").Get();
   if (const Scalar* number = std::get_if<Scalar>(&value)) {
@@ -205,6 +277,18 @@ OFL_REGISTER_FUNCTION("arange(Scalar start, Scalar? end=None, Scalar? step=None,
                       "start, start + step, ... before end; from 0 where one "
                       "number is given.");
 OFL_REGISTER_ADAPTER("arange.end(*, Scalar end, " OFL_OPTIONS, ArangeTo, Arange, kFunction, "");
+OFL_REGISTER_FUNCTION("linspace(Scalar start, Scalar end, int steps, *, " OFL_OPTIONS, Linspace,
+                      kFunction,
+                      "``steps`` numbers from ``start`` to ``end``, both included, equally far "
+                      "apart. For an integer dtype the ends lose their fractions first, and each "
+                      "number its own; OverflowError where an end does not fit.");
+OFL_REGISTER_FUNCTION(
+    "logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " OFL_OPTIONS, Logspace,
+    kFunction,
+    "``steps`` powers of ``base``, with exponents from ``start`` to ``end`` "
+    "equally far apart. For an integer dtype the ends lose their fractions "
+    "first, and each power its own; OverflowError where the power at an end "
+    "does not fit.");
 OFL_REGISTER_FUNCTION("empty_like(Tensor input, *, " OFL_OPTIONS, EmptyLike, kFunction,
                       "Uninitialised memory of input's shape, dtype and device.");
 OFL_REGISTER_FUNCTION("zeros_like(Tensor input, *, " OFL_OPTIONS, ZerosLike, kFunction,

@@ -36,6 +36,15 @@ OFL_API StatusOr<Tensor> Full(SizeList size, Scalar value, std::optional<DType> 
 OFL_API StatusOr<Tensor> Arange(Scalar start, std::optional<Scalar> end = {},
                                 std::optional<Scalar> step = {}, std::optional<DType> dtype = {},
                                 std::optional<Device> device = {}, bool requires_grad = false);
+// `steps` numbers from start to end, both included, equally far apart, and powers of base with such
+// exponents; float32 where no dtype is given. Of an integer dtype the ends lose their fractions
+// first; OverflowError where the dtype does not hold one.
+OFL_API StatusOr<Tensor> Linspace(Scalar start, Scalar end, int64_t steps,
+                                  std::optional<DType> dtype = {},
+                                  std::optional<Device> device = {}, bool requires_grad = false);
+OFL_API StatusOr<Tensor> Logspace(Scalar start, Scalar end, int64_t steps, double base = 10,
+                                  std::optional<DType> dtype = {},
+                                  std::optional<Device> device = {}, bool requires_grad = false);
 // Uniform in [0, 1), and normal with mean 0 and variance 1, from the generator given or the
 // device's.
 OFL_API StatusOr<Tensor> Rand(SizeList size, Ref<Generator> generator = {},

@@ -1878,6 +1878,16 @@ def linear_cross_entropy(
     *,
     out: Tensor | None = None,
 ) -> Tensor: ...
+def linspace(
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: _dtype | None = None,
+    device: _device | str | int | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def lion_(
     params: Sequence[Tensor],
     grads: Sequence[Tensor],
@@ -1952,6 +1962,17 @@ def logical_xor(
 ) -> Tensor: ...
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: _dtype | None = None,
+    device: _device | str | int | None = None,
+    requires_grad: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def logsumexp(
     input: Tensor,

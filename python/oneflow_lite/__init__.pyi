@@ -228,6 +228,7 @@ from oneflow_lite._C import less_equal as less_equal
 from oneflow_lite._C import lgamma as lgamma
 from oneflow_lite._C import linear as linear
 from oneflow_lite._C import linear_cross_entropy as linear_cross_entropy
+from oneflow_lite._C import linspace as linspace
 from oneflow_lite._C import lion_ as lion_
 from oneflow_lite._C import log as log
 from oneflow_lite._C import log10 as log10
@@ -244,6 +245,7 @@ from oneflow_lite._C import logical_or as logical_or
 from oneflow_lite._C import logical_xor as logical_xor
 from oneflow_lite._C import logit as logit
 from oneflow_lite._C import logsigmoid as logsigmoid
+from oneflow_lite._C import logspace as logspace
 from oneflow_lite._C import logsumexp as logsumexp
 from oneflow_lite._C import lt as lt
 from oneflow_lite._C import lu as lu
@@ -424,8 +426,6 @@ from oneflow_lite._C import zeros as zeros
 from oneflow_lite._C import zeros_like as zeros_like
 from oneflow_lite._creation import as_tensor as as_tensor
 from oneflow_lite._creation import asarray as asarray
-from oneflow_lite._creation import linspace as linspace
-from oneflow_lite._creation import logspace as logspace
 from oneflow_lite._creation import normal as normal
 from oneflow_lite._einsum import einsum as einsum
 from oneflow_lite._indexing import index_put as index_put

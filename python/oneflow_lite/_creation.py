@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 import operator
 from collections.abc import Sequence
@@ -16,8 +15,6 @@ from oneflow_lite._devices import common_shape
 from oneflow_lite._oneflow_lite import _C, Generator, Tensor, device, dtype
 
 _Device = device | str | int
-_NUMBERS = (int, float)
-_linspace = _ext.op_function("linspace")
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: _Device | None = None) -> Tensor:
@@ -80,90 +77,6 @@ def _shared(obj: Any) -> Tensor | None:
         return _ext.from_numpy(np.asarray(obj if described else memoryview(obj)))
     except (BufferError, TypeError, ValueError, RuntimeError):
         return None
-
-
-def _size(function: str, name: str, value: Any) -> int:
-    try:
-        size = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{function}(): {name} must be int, not {type(value).__name__}") from None
-    if size < 0:
-        raise ValueError(f"{function}(): {name} is {size}, but it must not be negative")
-    return size
-
-
-def _ends(function: str, start: Any, end: Any) -> list[Any]:
-    """Both ends as numbers."""
-    for name, value in (("start", start), ("end", end)):
-        if isinstance(value, Tensor) and value.ndim > 0:
-            raise _ext.ShapeError(
-                f"{function}(): {name} has shape {list(value.shape)}, expected []"
-            )
-    return [x.item() if isinstance(x, Tensor) else x for x in (start, end)]
-
-
-def linspace(
-    start: float,
-    end: float,
-    steps: int,
-    *,
-    dtype: dtype | None = None,
-    device: _Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """``steps`` numbers from ``start`` to ``end``, both included, equally far apart.
-
-    For an integer dtype the ends lose their fractions first, and each number its own; OverflowError
-    where an end does not fit.
-    """
-    if type(steps) is not int or steps < 0:
-        steps = _size("linspace", "steps", steps)
-    if type(start) not in _NUMBERS or type(end) not in _NUMBERS:
-        start, end = _ends("linspace", start, end)
-    if dtype is not None and not dtype.is_floating_point:
-        start, end = math.trunc(start), math.trunc(end)
-        for given in (start, end)[:steps]:
-            _C.full([], given, dtype=dtype)  # refuses what does not fit
-    numbers = (steps, float(start), float(end), dtype or _ext.float32)
-    values = _linspace(*numbers) if device is None else _linspace(*numbers, _ext.device(device))
-    return values.requires_grad_() if requires_grad else values
-
-
-def logspace(
-    start: float,
-    end: float,
-    steps: int,
-    base: float = 10.0,
-    *,
-    dtype: dtype | None = None,
-    device: _Device | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """``steps`` powers of ``base``, with exponents from ``start`` to ``end`` equally far apart.
-
-    For an integer dtype the ends lose their fractions first, and each power its own; OverflowError
-    where the power at an end does not fit.
-    """
-    if type(steps) is not int or steps < 0:
-        steps = _size("logspace", "steps", steps)
-    if type(start) not in _NUMBERS or type(end) not in _NUMBERS:
-        start, end = _ends("logspace", start, end)
-    base, dtype = float(base), dtype or _ext.float32
-    if not dtype.is_floating_point:
-        start, end = math.trunc(start), math.trunc(end)
-        for exponent in (start, end)[:steps]:
-            power = base**exponent if base or exponent >= 0 else math.inf
-            _C.full([], math.trunc(power), dtype=dtype)  # refuses what does not fit
-    # e^(x log(b)) is off in the last bits of float64, which the other floats have not.
-    rounds = dtype.is_floating_point and dtype is not _ext.float64
-    scale = math.log(base) if rounds and 0 < base < math.inf else math.nan
-    low, high = start * scale, end * scale
-    scaled = math.isfinite(low) and math.isfinite(high)
-    ends = (low, high) if scaled else (float(start), float(end))
-    where = () if device is None else (_ext.device(device),)
-    exponents = _linspace(steps, *ends, _ext.float64, *where)
-    values: Tensor = (exponents.exp_() if scaled else base**exponents).to(dtype)
-    return values.requires_grad_() if requires_grad else values
 
 
 # Methods of Tensor: of the same dtype and device.
@@ -246,5 +159,5 @@ def normal(
     return _C.randn(size, generator=generator, **kind) * std + mean
 
 
-FUNCTIONS = (as_tensor, asarray, linspace, logspace, normal)
+FUNCTIONS = (as_tensor, asarray, normal)
 METHODS = (new, new_empty, new_zeros, new_ones, new_full, new_tensor)
