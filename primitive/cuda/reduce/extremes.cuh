@@ -128,7 +128,7 @@ struct ExtremesReducer {
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
-  static constexpr int kWholeColumnsResident = 4;
+  static constexpr int kWholeColumnsResident = 4, kWholeRowsResident = 4;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
@@ -216,7 +216,7 @@ struct PlaceReducer {
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
-  static constexpr int kWholeColumnsResident = 5;
+  static constexpr int kWholeColumnsResident = 5, kWholeRowsResident = 6;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;

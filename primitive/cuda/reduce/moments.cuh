@@ -27,7 +27,7 @@ struct LogSumExpReducer {
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
-  static constexpr int kWholeColumnsResident = 5;
+  static constexpr int kWholeColumnsResident = 5, kWholeRowsResident = 4;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;

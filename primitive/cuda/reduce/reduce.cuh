@@ -10,6 +10,8 @@
 //   static constexpr int kPlaces;     // of columns that are; 1, or as many as the policy has
 //   // Blocks of a multiprocessor, for which chunks make waves: of rows, columns, whole columns.
 //   static constexpr int kResident, kColumnsResident, kWholeColumnsResident;
+//   static constexpr int kWholeRowsResident;  // whose registers those of whole rows have; not for
+//                                             // elements of less than 4 bytes
 //   static constexpr int64_t kMostPlaces;  // of a thread of columns
 //   static constexpr bool kOneBit;    // whether a state is one, State::bit, and merges set it
 //   State Identity() const;

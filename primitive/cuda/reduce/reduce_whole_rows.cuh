@@ -17,7 +17,7 @@ template <int kThreads, class R>
 OFL_DEVICE typename R::State MergeChunks(const R& r, const typename R::State* states,
                                          const WholeRows& p, int rank) {
   using State = typename R::State;
-  constexpr int kAhead = 3;
+  constexpr int kAhead = sizeof(State) > 16 ? 2 : 3;  // as registers allow
   State state = r.Identity();
 #pragma unroll 1
   for (int c = rank; c < p.chunks; c += kAhead * kThreads) {
@@ -35,7 +35,8 @@ OFL_DEVICE typename R::State MergeChunks(const R& r, const typename R::State* st
 
 // A team of lanes takes a result, or a block; or a block a chunk of one: x and y of the grid.
 template <class In, class R>
-__global__ void __launch_bounds__(WholeRows::kThreads, WholeRows::kResident)
+__global__ void __launch_bounds__(WholeRows::kThreads,
+                                  sizeof(In) < 4 ? WholeRows::kResident : R::kWholeRowsResident)
     ReduceWholeRowsKernel(const In* __restrict__ x, const __grid_constant__ WholeRows p, R r,
                           ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;

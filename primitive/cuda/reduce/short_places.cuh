@@ -44,7 +44,7 @@ struct ShortPlaceReducer {
   using Value = float;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
-  static constexpr int kWholeColumnsResident = 4;
+  static constexpr int kWholeColumnsResident = 4, kWholeRowsResident = 4;
   static constexpr int64_t kMostPlaces = 1 << 16;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;

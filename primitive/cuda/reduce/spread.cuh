@@ -38,6 +38,7 @@ struct SpreadReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = kShort ? 4 : 5;
   static constexpr int kWholeColumnsResident = kColumnsResident;
+  static constexpr int kWholeRowsResident = sizeof(A) == 4 ? 5 : 4;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;

@@ -68,7 +68,7 @@ struct TruthReducer {
   using Value = bool;
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
-  static constexpr int kWholeColumnsResident = 4;
+  static constexpr int kWholeColumnsResident = 4, kWholeRowsResident = 4;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = true;
   static constexpr bool kMergesSeveral = false;
