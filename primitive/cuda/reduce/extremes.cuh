@@ -129,6 +129,7 @@ struct ExtremesReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int kWholeColumnsResident = 4, kWholeRowsResident = 4;
+  static constexpr bool kReadsAhead = false;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
@@ -217,6 +218,7 @@ struct PlaceReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int kWholeColumnsResident = 5, kWholeRowsResident = 6;
+  static constexpr bool kReadsAhead = false;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;

@@ -17,7 +17,7 @@ struct Powers {
 };
 template <class In>
 struct LogSumExp {
-  using Reducer = LogSumExpReducer<Accumulator<In>>;
+  using Reducer = LogSumExpReducer<Accumulator<In>, kIsShortFloat<In>>;
   static Reducer Of(const Reduction&) { return {}; }
 };
 template <class In>

@@ -16,7 +16,10 @@ __device__ __forceinline__ double ExpOfTerm(double x) { return exp(x); }
 // log(sum(exp(x))): the largest x, or a point that no x exceeds by more than kAbove, and the sum of
 // exp(x - point). A thread moves its point only when it must, so that a batch costs an exponential
 // of each element and no other. An infinite point shifts nothing, so that exp is 0 or infinite.
-template <class A>
+// kShort: elements of 16 bits, whose exponentials take as long as the loads: threads of whole
+// columns ask for the next turn's packs before they add one's, and have the registers of 4 blocks
+// for that.
+template <class A, bool kShort>
 struct LogSumExpReducer {
   using Value = A;
   struct State {
@@ -27,7 +30,8 @@ struct LogSumExpReducer {
   };
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 5;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
-  static constexpr int kWholeColumnsResident = 5, kWholeRowsResident = 4;
+  static constexpr int kWholeColumnsResident = kShort ? 4 : 5, kWholeRowsResident = 4;
+  static constexpr bool kReadsAhead = kShort;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;

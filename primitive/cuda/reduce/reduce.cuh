@@ -12,6 +12,7 @@
 //   static constexpr int kResident, kColumnsResident, kWholeColumnsResident;
 //   static constexpr int kWholeRowsResident;  // whose registers those of whole rows have; not for
 //                                             // elements of less than 4 bytes
+//   static constexpr bool kReadsAhead;  // whether whole columns read the next turn's packs ahead
 //   static constexpr int64_t kMostPlaces;  // of a thread of columns
 //   static constexpr bool kOneBit;    // whether a state is one, State::bit, and merges set it
 //   State Identity() const;

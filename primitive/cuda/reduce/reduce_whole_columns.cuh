@@ -61,16 +61,38 @@ __device__ __forceinline__ void GatherWhole(const R& r, const WholeColumns& p, c
     const int outer = inner / p.inner;
     inner -= outer * p.inner, from += outer * p.outer_x;
   }
-#pragma unroll 1
-  for (int k = static_cast<int>(places.first); k < p.units;
-       k += static_cast<int>(places.step), seen += kPlaces) {
+  const auto load = [&](Pack<In, N>(&packs)[kPlaces]) {
     const In* at = from + inner * p.inner_x;
     inner += p.step, from += p.step_outer * p.outer_x;
     if (inner >= p.inner) inner -= p.inner, from += p.outer_x;
-    Pack<In, N> packs[kPlaces];
 #pragma unroll
     for (int j = 0; j < kPlaces; ++j) packs[j] = LoadWhole<N>(at + j * p.inner_x);
-    r.AddPlaces(gathered, packs, k, seen);
+  };
+  int k = static_cast<int>(places.first);
+  const int step = static_cast<int>(places.step);
+  Pack<In, N> packs[kPlaces];
+  if constexpr (R::kReadsAhead) {
+    StowedPack<In, N> next[kPlaces];
+    const auto ask = [&] {
+      load(packs);
+#pragma unroll
+      for (int j = 0; j < kPlaces; ++j) next[j] = StowedPack<In, N>::Of(packs[j]);
+    };
+    if (k < p.units) ask();
+#pragma unroll 1
+    for (; k < p.units; k += step, seen += kPlaces) {
+      Pack<In, N> these[kPlaces];
+#pragma unroll
+      for (int j = 0; j < kPlaces; ++j) these[j] = next[j].Get();
+      if (k + step < p.units) ask();
+      r.AddPlaces(gathered, these, k, seen);
+    }
+  } else {
+#pragma unroll 1
+    for (; k < p.units; k += step, seen += kPlaces) {
+      load(packs);
+      r.AddPlaces(gathered, packs, k, seen);
+    }
   }
 }
 

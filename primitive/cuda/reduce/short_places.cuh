@@ -45,6 +45,7 @@ struct ShortPlaceReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int kWholeColumnsResident = 4, kWholeRowsResident = 4;
+  static constexpr bool kReadsAhead = false;
   static constexpr int64_t kMostPlaces = 1 << 16;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;

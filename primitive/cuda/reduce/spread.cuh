@@ -39,6 +39,7 @@ struct SpreadReducer {
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = kShort ? 4 : 5;
   static constexpr int kWholeColumnsResident = kColumnsResident;
   static constexpr int kWholeRowsResident = sizeof(A) == 4 ? 5 : 4;
+  static constexpr bool kReadsAhead = false;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;

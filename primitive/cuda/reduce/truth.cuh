@@ -69,6 +69,7 @@ struct TruthReducer {
   static constexpr int kBatch = ReducePolicy::kBatch, kResident = 6;
   static constexpr int kPlaces = ReducePolicy::kPlaces, kColumnsResident = 5;
   static constexpr int kWholeColumnsResident = 4, kWholeRowsResident = 4;
+  static constexpr bool kReadsAhead = false;
   static constexpr int64_t kMostPlaces = INT64_MAX;
   static constexpr bool kOneBit = true;
   static constexpr bool kMergesSeveral = false;
