@@ -125,6 +125,27 @@ def test_around_batches(name, device):
             check(name, made((rows, 3, 2, length), "bfloat16", device)[:, :, 1:], (0, 1, 3))
 
 
+# Of few places a block takes more columns than it has threads: around turns of eight places, and
+# around tiles of 128 to 1024 columns, of whole packs and not.
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_few_places_of_many_columns(name, device):
+    for places in (1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 21, 31, 32, 33):
+        for columns in (127, 256, 264, 1000, 1025, 2056):
+            for dtype in ("float16", "float32"):
+                check(name, made((2, places, columns), dtype, device), (1,))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int64", "uint8"])
+def test_places_of_few_places_of_many_columns(dtype, device):
+    rng = np.random.default_rng(3)
+    for places in (1, 3, 8, 9, 21, 32):
+        for columns in (127, 256, 1000, 1025, 2056):
+            x = tensor(rng.integers(0, 9, (2, places, columns)), dtype, device)
+            exact = host(x).astype(np.float64)
+            np.testing.assert_array_equal(host(x.argmax(1)), exact.argmax(1))
+            np.testing.assert_array_equal(host(flow.max(x, 1)[0]).astype(np.float64), exact.max(1))
+
+
 # On CUDA columns whose tiles and turns of eight places are all whole have a kernel of their own.
 @pytest.mark.parametrize("name", ["sum", "amax", "std", "count_nonzero", "any", "all", "norm 3",
                                   "logsumexp", "nansum"])  # fmt: skip

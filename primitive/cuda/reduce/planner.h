@@ -140,6 +140,12 @@ inline void PlanColumns(ReducePlan* p, const ReduceTarget& target, int width) {
   p->together = p->rest.ndim <= 1 || p->rest.dims[0].size.value % P::kPlaces == 0;
   while (p->lanes < widest && int64_t{p->lanes} * width < p->length.value) p->lanes *= 2;
   p->units = p->axis;
+  // Of few places most ways would have none.
+  const int64_t needed = CeilDiv(p->units, P::kPlaces);
+  while (P::kThreads / p->lanes >= 2 * needed && int64_t{p->lanes} * width < p->length.value &&
+         p->lanes < P::kThreads) {
+    p->lanes *= 2;
+  }
   p->tiles = Divisor(CeilDiv(p->length.value, int64_t{p->lanes} * width));
   CutIntoChunks(p, p->kept.count * p->tiles.value, P::kMinPlaces,
                 target.wave(width == 1 ? P::kNarrowResident : target.columns_resident));

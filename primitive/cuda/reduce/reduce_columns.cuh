@@ -41,11 +41,27 @@ __device__ __forceinline__ void AddTurns(const R& r, const ReducePlan& p, const 
   }
 }
 
+// Adds the next K places, which may be of two inner dims.
+template <int K, int N, class In, class R>
+__device__ __forceinline__ void AddSome(const R& r, const ReducePlan& p, const In* slice,
+                                        ReducePlaceAt& at, int64_t& k, int64_t& seen,
+                                        ColumnsOf<R, In, N>& gathered) {
+  Pack<In, N> packs[K];
+#pragma unroll
+  for (Pack<In, N>& pack : packs) {
+    pack = LoadWhole<N>(slice + at.x);
+    at.Next(p.places);
+  }
+  r.AddPlaces(gathered, packs, k, seen);
+  k += K, seen += K;
+}
+
 // Of N columns the places that are one way's.
 template <int N, class In, class R>
 __device__ __forceinline__ void GatherPlaces(const R& r, const ReducePlan& p, const In* slice,
                                              int64_t first, ColumnsOf<R, In, N>& gathered) {
   constexpr int kPlaces = ReducePolicy::kPlaces, kHalf = kPlaces / 2;
+  static_assert(kPlaces == 8, "fewer than a turn are four, two and one");
   constexpr int kTurns = N == 1 ? ReducePolicy::kNarrowTurns : 1;
   int64_t k = first, seen = 0;
   if (R::kPlaces == 1 || p.rest.ndim > 2) {
@@ -74,22 +90,10 @@ __device__ __forceinline__ void GatherPlaces(const R& r, const ReducePlan& p, co
     for (; k + kPlaces <= p.units; k += p.step, seen += kPlaces) {
       AddTurns<1, kPlaces, N>(r, p, slice, at, k, seen, gathered);
     }
-    if (k + kHalf <= p.units) {  // fewer than a turn
-      Pack<In, N> packs[kHalf];
-#pragma unroll
-      for (Pack<In, N>& pack : packs) {
-        pack = LoadWhole<N>(slice + at.x);
-        at.Next(p.places);
-      }
-      r.AddPlaces(gathered, packs, k, seen);
-      k += kHalf, seen += kHalf;
-    }
-#pragma unroll 1
-    for (; k < p.units; ++k, ++seen) {
-      const Pack<In, N> pack[1] = {LoadWhole<N>(slice + at.x)};
-      r.AddPlaces(gathered, pack, k, seen);
-      at.Next(p.places);
-    }
+    // Fewer than a turn.
+    if (k + kHalf <= p.units) AddSome<kHalf, N>(r, p, slice, at, k, seen, gathered);
+    if (k + kHalf / 2 <= p.units) AddSome<kHalf / 2, N>(r, p, slice, at, k, seen, gathered);
+    if (k < p.units) AddSome<1, N>(r, p, slice, at, k, seen, gathered);
   }
 }
 
@@ -137,7 +141,8 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads,
   }
   __syncthreads();
 
-  const int parts = kThreads / columns, c = rank & (columns - 1);  // threads of a column
+  const int parts = kThreads / columns;  // threads of a column; 0: a thread has several
+  int c = parts > 0 ? rank & (columns - 1) : rank;
   const int64_t states_at = t.outer * p.length.value + t.column;
   const int levels = chunks.states ? p.levels() : 0;
   const State* from = slots;
@@ -145,22 +150,24 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads,
   int count = kThreads >> p.lanes_log2;
   int64_t mine = t.chunk;  // whose state has been merged
 #pragma unroll 1
-  for (int level = 0;; ++level) {
+  for (int level = 0;;) {
     asm volatile("" : "+l"(from));  // the compiler would write the merge twice
     const int at = level == 0 ? c % N * p.lanes + c / N : c;
-    merged[rank] =
-        c < here ? MergeEvery(r, from + at, distance, rank / columns, parts, count) : r.Identity();
+    merged[rank] = c < here
+                       ? MergeEvery(r, from + at, distance, rank / columns, max(parts, 1), count)
+                       : r.Identity();
     if (parts > 1) MergeSlots(r, merged, kThreads, columns);
-    if (rank < here) {
+    if (rank < columns && c < here) {
       if (level == levels) {
-        r.Finish(merged[rank], out, place.y + (t.column + rank) * p.column_y, slice + rank,
+        r.Finish(merged[rank], out, place.y + (t.column + c) * p.column_y, slice + c,
                  p.rest.dims[0].x);
       } else {
         chunks.states[mine * p.results + states_at + rank] = merged[rank];
       }
     }
-    if (level == levels) return;
-    const ReduceMerge merge = MergeAt(p, t.tile, mine, level);
+    if (level == levels && (parts > 0 || (c += kThreads) >= columns)) return;
+    if (level == levels) continue;
+    const ReduceMerge merge = MergeAt(p, t.tile, mine, level++);
     if (!IsLastChunk(chunks.done + merge.counter, merge.count)) return;
     from = chunks.states + merge.first * p.results + states_at;
     distance = merge.step * p.results;

@@ -31,6 +31,7 @@ bool IsWhole(const ReducePlan& p, const ReduceTarget& target, int resident, Whol
     return false;
   if (p.rest.ndim > 2 || p.kept.ndim > 1 || p.levels() > 1) return false;
   // One thread merges all of a column.
+  if (columns > ReducePolicy::kThreads) return false;
   if (tiles >= kMost || p.chunks.value > 32 || ReducePolicy::kThreads / p.lanes > 16) return false;
   int64_t chunks = p.chunks.value;
   if (chunks > 1) {
