@@ -35,6 +35,7 @@ struct ReducePolicy {
   static constexpr int kNarrowResident = 6;  // blocks of a multiprocessor then
   static constexpr int kTileLanes = 16;      // along the columns, at most: 256 bytes of packs
   static constexpr int kTileBytes = 128;     // of states per thread of a tile, at most
+  static constexpr int kFewElements = 4;     // of a row, up to which a thread takes it
   static constexpr int kFewUnits = 128;      // of a result, up to which lanes of a warp take it
   static constexpr int kWarpUnits = 1024;    // the same where there are many results:
   static constexpr int kManyResults = 16;    // per multiprocessor
@@ -88,6 +89,7 @@ struct ReducePlan {
   int width = 1;                  // columns of a thread
   bool columns = false;
   bool packed = false;            // rows: all packs are whole
+  bool few = false;               // rows: one of few elements, a thread's
   bool together = false;          // columns: kPlaces places are so many steps of the innermost dim
   int64_t results = 1, axis = 1;  // axis: elements of a result
   int64_t units = 0;              // of a result: packs, or places

@@ -103,7 +103,10 @@ inline void PlanRows(ReducePlan* p, const ReduceTarget& target, bool packed) {
   p->packs = Divisor(packed ? length / pack : (length + 2 * pack - 2) / pack);
   p->units = p->rest.count * p->packs.value;
   const bool many = p->results >= int64_t{P::kManyResults} * target.multiprocessors;
-  if (p->units <= (many ? P::kWarpUnits : P::kFewUnits)) {
+  p->few = !packed && p->rest.count == 1 && length <= P::kFewElements;
+  if (p->few) {
+    p->lanes = 1;
+  } else if (p->units <= (many ? P::kWarpUnits : P::kFewUnits)) {
     while (p->lanes < 32 && p->lanes < p->units) p->lanes *= 2;
     const auto fills = [&](int lanes, int64_t threads) {
       return p->results >= CeilDiv(threads * target.multiprocessors, lanes);

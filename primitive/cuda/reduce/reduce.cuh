@@ -126,8 +126,8 @@ cudaError_t LaunchReduce(const Reduction& run, const R& r, const DeviceLimits& l
   }
   auto* kernel =
       p.columns ? p.width == 1 ? &ReduceColumnsKernel<1, In, R> : &ReduceColumnsKernel<N, In, R>
-      : p.rest.count == 1 ? &ReduceRowsKernel<true, In, R>
-                          : &ReduceRowsKernel<false, In, R>;
+      : p.rest.count == 1 && !p.few ? &ReduceRowsKernel<true, In, R>
+                                    : &ReduceRowsKernel<false, In, R>;
   return Launch(kernel, p.blocks(), kThreads, 0, stream, x, p, r, out, chunks);
 }
 

@@ -153,7 +153,25 @@ __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, cons
   }
 }
 
-// A team of lanes, or a block, takes a result; or a block a chunk of one. With states of one bit
+// One row of few elements, which are asked for together.
+template <class In, class R>
+__device__ __forceinline__ void GatherFew(const R& r, const ReducePlan& p, const In* row,
+                                          typename R::Gathered& gathered) {
+  using A = typename R::Value;
+  constexpr int kMost = ReducePolicy::kFewElements;
+  A v[kMost];
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    if (i < p.length.value) v[i] = ConvertTo<A>(row[i]);
+  }
+#pragma unroll
+  for (int i = 0; i < kMost; ++i) {
+    if (i < p.length.value) r.Add(gathered, v[i], i);
+  }
+}
+
+// A team of lanes, or a block, takes a result; or a block a chunk of one. kOneRow: of one row that
+// is not few elements. With states of one bit
 // the compiler takes 48 registers and has one load under way; for nine blocks, 56 and a batch of
 // loads.
 template <bool kOneRow, class In, class R>
@@ -181,6 +199,8 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kOneBit ? 9 : 0)
       place = PlaceOf(p.kept, result);
       if constexpr (kOneRow) {
         GatherRow(r, p, x + place.x, chunk, rank, gathered);
+      } else if (p.few) {
+        GatherFew(r, p, x + place.x, gathered);
       } else {
         GatherRows(r, p, x + place.x, chunk * p.lanes + rank, gathered);
       }
