@@ -163,6 +163,11 @@ void ExpectRight(const ReduceShape& shape, int bytes, int past, int multiprocess
   std::vector<std::vector<int64_t>> slices = SlicesOf(shape);
   for (std::vector<int64_t>& slice : slices) std::sort(slice.begin(), slice.end());
   ASSERT_EQ(static_cast<size_t>(p.results), slices.size()) << ToString(shape);
+  int64_t last = -1;
+  for (const std::vector<int64_t>& slice : slices) {
+    if (!slice.empty()) last = std::max(last, slice.back());
+  }
+  EXPECT_TRUE(last == -1 || p.span == last + 1) << ToString(shape) << ", a span of " << p.span;
   EXPECT_EQ(Walked(p, pack, past % pack).Sorted(), slices)
       << ToString(shape) << ", " << bytes << " bytes, " << past << " past a boundary";
 }

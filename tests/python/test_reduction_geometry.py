@@ -39,6 +39,7 @@ FUNCTIONS = {
     "prod": (lambda x, d: flow.prod(x, d), lambda x, d: x.prod(d)),
 }
 NO_FLOAT = ("sum", "amax", "amin", "count_nonzero", "any", "all")
+NARROW = ("bool", "uint8", "int8", "int16")
 
 
 def made(shape, dtype, device):
@@ -144,6 +145,21 @@ def test_places_of_few_places_of_many_columns(dtype, device):
             exact = host(x).astype(np.float64)
             np.testing.assert_array_equal(host(x.argmax(1)), exact.argmax(1))
             np.testing.assert_array_equal(host(flow.max(x, 1)[0]).astype(np.float64), exact.max(1))
+
+
+# Several rows of a result that begin and end anywhere within 16 bytes: shorter than a pack, of some
+# packs, and of many; the first and the last one at the ends of the tensor's memory.
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_apart_that_begin_anywhere(name, device):
+    for shape in ((70, 3, 1, 3), (60, 5, 7, 7), (9, 3, 25, 25), (2, 2, 3, 1029)):
+        for dtype in ("float16", "float32", "float64"):
+            x = made(shape, dtype, device)
+            check(name, x, (0, 2, 3))
+            check(name, x[:, :, :, 1:], (0, 2, 3))
+    for dtype in NARROW:
+        if name in NO_FLOAT:
+            check(name, made((60, 5, 7, 7), dtype, device), (0, 2, 3))
+            check(name, made((5, 3, 41), dtype, device)[:, 1:, 1:], (0, 2))
 
 
 # On CUDA columns whose tiles and turns of eight places are all whole have a kernel of their own.

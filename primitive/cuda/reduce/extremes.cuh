@@ -108,6 +108,29 @@ __device__ __forceinline__ Pack<T, N> SizesOf(Pack<T, N> x) {
   return x;
 }
 
+// Element i of a pack, without an array in memory.
+template <class T, int N>
+__device__ __forceinline__ T ElementAt(const Pack<T, N>& x, int i) {
+  if constexpr (sizeof(T) < 4) {
+    uint32_t words[sizeof(x) / 4];
+    memcpy(words, &x, sizeof(words));
+    uint32_t word = words[0];
+#pragma unroll
+    for (int w = 1; w < static_cast<int>(sizeof(x) / 4); ++w) {
+      if (i * static_cast<int>(sizeof(T)) >= 4 * w) word = words[w];
+    }
+    word >>= 8 * sizeof(T) * (i % (4 / sizeof(T)));
+    T v;
+    memcpy(&v, &word, sizeof(v));
+    return v;
+  } else {
+    T v = x.v[0];
+#pragma unroll
+    for (int j = 1; j < N; ++j) v = i == j ? x.v[j] : v;
+    return v;
+  }
+}
+
 // What loses to every element, or equals it.
 template <bool kMax, class A>
 __device__ __forceinline__ A Nearest() {
@@ -134,12 +157,17 @@ struct ExtremesReducer {
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
   static constexpr bool kMergesEight = false;
+  static constexpr bool kFills = true;
   ReduceKind op;
   bool sizes;
 
   using Gathered = State;
   __device__ __forceinline__ State Identity() const {
     return {Nearest<false, A>(), Nearest<true, A>()};
+  }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>& x, int from) const {
+    return ElementAt(x, from);  // once more
   }
   __device__ __forceinline__ Gathered Begin() const { return Identity(); }
   template <class In, int N>
@@ -223,6 +251,7 @@ struct PlaceReducer {
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
   static constexpr bool kMergesEight = false;
+  static constexpr bool kFills = false;
   static constexpr int64_t kNone = INT64_MAX;
   bool smallest;
 

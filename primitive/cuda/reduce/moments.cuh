@@ -36,9 +36,14 @@ struct LogSumExpReducer {
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;
   static constexpr bool kMergesEight = false;
+  static constexpr bool kFills = true;
   static constexpr A kAbove = 4;  // the error of an exponential grows with its size
 
   __device__ __forceinline__ State Identity() const { return {-Infinity<A>(), A(0)}; }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(-Infinity<A>());
+  }
   __device__ __forceinline__ Gathered Begin() const { return {A(0), -Infinity<A>(), A(0)}; }
   template <class In, int N>
   __device__ __forceinline__ Pack<Gathered, N> BeginColumns() const {

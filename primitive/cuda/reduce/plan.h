@@ -93,6 +93,7 @@ struct ReducePlan {
   bool together = false;          // columns: kPlaces places are so many steps of the innermost dim
   int64_t results = 1, axis = 1;  // axis: elements of a result
   int64_t units = 0;              // of a result: packs, or places
+  int64_t span = 0;               // elements from x to the last one, and that one
   Divisor chunks;                 // of a result
   int64_t group = 1;              // chunks of a group
   Divisor tiles;                  // of the columns

@@ -191,6 +191,8 @@ inline ReducePlan PlanReduce(const ReduceShape& shape, const ReduceTarget& targe
   p.columns = n > 0 && !dims[0].reduced;
   p.length = Divisor(n > 0 ? dims[0].size : 1);
   if (p.columns) p.column_y = dims[0].y;
+  p.span = 1;
+  for (int i = 0; i < n; ++i) p.span += (dims[i].size - 1) * dims[i].x;
   bool packed = target.aligned && p.length.value % pack == 0,
        wide = target.aligned && p.length.value % width == 0;
   for (int i = 1; i < n; ++i) {

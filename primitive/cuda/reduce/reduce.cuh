@@ -20,6 +20,10 @@
 //   void Add(Gathered&, Value, int64_t place) const;
 //   // Packs of one result; places: of their first elements.
 //   void AddPacks(Gathered&, const Pack<In, N> (&)[K], const int64_t (&places)[K]) const;
+//   static constexpr bool kFills;     // whether there is a filler: what changes nothing in the
+//   place
+//                                     // of a pack's elements that are another row's
+//   template <class In, int N> In Filler(const Pack<In, N>&, int first_of_row) const;
 //   State Conclude(const Gathered&) const;
 //   // What a thread gathers of N columns.
 //   template <class In, int N> Columns BeginColumns() const;

@@ -3,7 +3,7 @@
 // Reductions of rows: neighbours in memory are one result's (plan.h).
 #pragma once
 
-#include "primitive/cuda/reduce/reduce_parts.cuh"
+#include "primitive/cuda/reduce/reduce_units.cuh"
 
 namespace oneflow_lite {
 namespace cuda {
@@ -73,26 +73,6 @@ __device__ __forceinline__ void GatherRow(const R& r, const ReducePlan& p, const
   }
 }
 
-// One unit of several rows.
-template <class In, class R>
-__device__ __forceinline__ void AddUnit(const R& r, const ReducePlan& p, const In* slice,
-                                        ReduceUnit at, typename R::Gathered& gathered) {
-  constexpr int N = kPackSize<In>;
-  const In* row = slice + PlaceOf(p.rest, at.row).x;
-  const int64_t first = at.pack * N - static_cast<int>(BytesPastBoundary(row) / sizeof(In));
-  if (first >= 0 && first + N <= p.length.value) {
-    const Pack<In, N> pack[1] = {LoadWhole<N>(row + first)};
-    const int64_t places[1] = {first};
-    r.AddPacks(gathered, pack, places);
-    return;
-  }
-#pragma unroll 1
-  for (int64_t place = first; place < first + N; ++place) {
-    if (place < 0 || place >= p.length.value) continue;
-    r.Add(gathered, ConvertTo<typename R::Value>(row[place]), place);
-  }
-}
-
 // Where the packs of a thread lie in rows that have only whole ones. Of rows at equal distances the
 // next place is the last one and a sum.
 template <class In>
@@ -125,11 +105,26 @@ class PackedRows {
   const In* next_;
 };
 
-// Several rows, of which a thread takes units first, first + p.step ... Where all are whole packs,
-// several at a time.
+// The row of a thread's next unit. Of rows at equal distances it is the last one and a sum.
+template <class In>
+__device__ __forceinline__ const In* NextRow(const ReducePlan& p, const In* slice, const In* row,
+                                             ReduceUnit& at) {
+  if (p.rest.ndim > 1) {
+    at = NextUnit(p, at);
+    return slice + PlaceOf(p.rest, at.row).x;
+  }
+  at.pack += p.step_packs;
+  row += p.step_rows * p.rest.dims[0].x;
+  if (at.pack < p.packs.value) return row;
+  at.pack -= p.packs.value;
+  return row + p.rest.dims[0].x;
+}
+
+// Several rows, of which a thread takes units first, first + p.step ...
 template <class In, class R>
 __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, const In* slice,
-                                           int64_t first, typename R::Gathered& gathered) {
+                                           int64_t first, const ReduceSpan<In>& span,
+                                           typename R::Gathered& gathered) {
   constexpr int N = kPackSize<In>, K = R::kBatch;
   int64_t unit = first;
   if (unit >= p.units) return;
@@ -146,10 +141,31 @@ __device__ __forceinline__ void GatherRows(const R& r, const ReducePlan& p, cons
       r.AddPacks(gathered, pack, places);
     }
   }
-  ReduceUnit at = UnitAt(p, unit);
+  if (unit >= p.units) return;
+  ReduceUnit next = UnitAt(p, unit);
+  const In* row = slice + PlaceOf(p.rest, next.row).x;
+  const int64_t length = p.length.value;
 #pragma unroll 1
-  for (; unit < p.units; unit += p.step, at = NextUnit(p, at)) {
-    AddUnit(r, p, slice, at, gathered);
+  for (; unit < p.units; unit += K * p.step) {
+    const In* at[K];
+    int64_t places[K];
+    bool whole = true;
+#pragma unroll
+    for (int k = 0; k < K; ++k) {
+      const int past = static_cast<int>(BytesPastBoundary(row) / sizeof(In));
+      places[k] = unit + k * p.step < p.units ? next.pack * N - past : length;
+      at[k] = row + places[k];
+      whole = whole && places[k] >= 0 && places[k] + N <= length;
+      row = NextRow(p, slice, row, next);
+    }
+    if (whole) {
+      Pack<In, N> pack[K];
+#pragma unroll
+      for (int k = 0; k < K; ++k) pack[k] = LoadWhole<N>(at[k]);
+      r.AddPacks(gathered, pack, places);
+    } else {
+      AddUnits(r, at, places, length, span, gathered);
+    }
   }
 }
 
@@ -175,7 +191,7 @@ __device__ __forceinline__ void GatherFew(const R& r, const ReducePlan& p, const
 // the compiler takes 48 registers and has one load under way; for nine blocks, 56 and a batch of
 // loads.
 template <bool kOneRow, class In, class R>
-__global__ void __launch_bounds__(ReducePolicy::kThreads, R::kOneBit ? 9 : 0)
+__global__ void __launch_bounds__(ReducePolicy::kThreads, kOneRow&& R::kOneBit ? 9 : 0)
     ReduceRowsKernel(const In* __restrict__ x, const __grid_constant__ ReducePlan p, R r,
                      ReduceOutputs out, ReduceChunks<typename R::State> chunks) {
   using State = typename R::State;
@@ -185,6 +201,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kOneBit ? 9 : 0)
   const int teams = kThreads >> p.lanes_log2;
   const int rank = threadIdx.x & (p.lanes - 1), team = threadIdx.x >> p.lanes_log2;
   const int64_t tasks = p.results * p.chunks.value;
+  const ReduceSpan<In> span{x, x + p.span};
   for (int64_t base = int64_t{blockIdx.x} * teams; base < tasks;
        base += int64_t{gridDim.x} * teams) {
     const int64_t task = base + team;
@@ -202,7 +219,7 @@ __global__ void __launch_bounds__(ReducePolicy::kThreads, R::kOneBit ? 9 : 0)
       } else if (p.few) {
         GatherFew(r, p, x + place.x, gathered);
       } else {
-        GatherRows(r, p, x + place.x, chunk * p.lanes + rank, gathered);
+        GatherRows(r, p, x + place.x, chunk * p.lanes + rank, span, gathered);
       }
       state = r.Conclude(gathered);
     }

@@ -38,6 +38,7 @@ struct PartsReducer {
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
   static constexpr bool kMergesEight = false;
+  static constexpr bool kFills = true;
 
   __device__ __forceinline__ auto Begin() const { return self().Identity(); }
   template <class In, int N>
@@ -117,6 +118,10 @@ struct SumReducer : PartsReducer<SumReducer<A, kOf>, A> {
   double divisor;  // 1 for none, NaN for a mean over nothing
 
   __device__ __forceinline__ State Identity() const { return {}; }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(A(0));
+  }
   __device__ __forceinline__ static A Join(A a, A b) { return a + b; }
   __device__ __forceinline__ void Put(State& s, A part) const { s.Add(part); }
   template <class F>
@@ -162,6 +167,10 @@ struct NanMeanReducer : PartsReducer<NanMeanReducer<A>, A> {
   using Gathered = State;
   static constexpr int kWholeColumnsResident = 5;
   __device__ __forceinline__ State Identity() const { return {{}, 0}; }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(static_cast<A>(NAN));
+  }
   __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
     return {a.sum + b.sum, a.count + b.count};
   }
@@ -190,6 +199,10 @@ struct ProdReducer : PartsReducer<ProdReducer<A>, A> {
   };
   using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {A(1)}; }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(A(1));
+  }
   __device__ __forceinline__ static A Join(A a, A b) { return a * b; }
   __device__ __forceinline__ void Put(State& s, A part) const { s.product *= part; }
   template <class F>
@@ -219,6 +232,10 @@ struct ProdPartsReducer : PartsReducer<ProdPartsReducer<A>, A> {
   };
   using Gathered = State;
   __device__ __forceinline__ State Identity() const { return {A(1), 0}; }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(A(1));
+  }
   __device__ __forceinline__ static Part Join(const Part& a, const Part& b) {
     return {a.product * b.product, a.zeros + b.zeros};
   }
@@ -256,6 +273,10 @@ struct CountReducer : PartsReducer<CountReducer<A>, A> {
   using Gathered = State;
   using Column = uint32_t;  // a thread has fewer places of one
   __device__ __forceinline__ State Identity() const { return {0}; }
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(A(0));
+  }
   __device__ __forceinline__ static int Join(int a, int b) { return a + b; }
   __device__ __forceinline__ void Put(State& s, int part) const { s.count += part; }
   __device__ __forceinline__ void Put(Column& s, int part) const { s += part; }
@@ -326,6 +347,7 @@ template <class A>
 struct PowersReducer : PartsReducer<PowersReducer<A>, A> {
   using State = CompensatedSum<A>;
   static constexpr int kBatch = 1, kPlaces = 1;  // pow is long
+  static constexpr bool kFills = false;
   double p;
 
   using Gathered = State;

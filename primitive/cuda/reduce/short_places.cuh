@@ -50,6 +50,7 @@ struct ShortPlaceReducer {
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = false;
   static constexpr bool kMergesEight = false;
+  static constexpr bool kFills = false;
   static constexpr int32_t kNone = INT32_MIN;
   static constexpr uint64_t kPlaceBits = (uint64_t{1} << 48) - 1;
   uint32_t factor;

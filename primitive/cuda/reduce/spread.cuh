@@ -44,6 +44,7 @@ struct SpreadReducer {
   static constexpr bool kOneBit = false;
   static constexpr bool kMergesSeveral = true;
   static constexpr bool kMergesEight = sizeof(A) == 4;  // float64 has no registers for it
+  static constexpr bool kFills = false;
   A freedom;  // what squares are divided by; NaN for a slice without elements
   bool root;
 

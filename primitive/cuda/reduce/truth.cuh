@@ -74,9 +74,14 @@ struct TruthReducer {
   static constexpr bool kOneBit = true;
   static constexpr bool kMergesSeveral = false;
   static constexpr bool kMergesEight = false;
+  static constexpr bool kFills = true;
   uint32_t turned;  // of all: ~0, of any: 0
   explicit TruthReducer(bool all) : turned(all ? ~0u : 0) {}
 
+  template <class In, int N>
+  __device__ __forceinline__ In Filler(const Pack<In, N>&, int) const {
+    return ConvertTo<In>(static_cast<float>(turned & 1));
+  }
   __device__ __forceinline__ State Identity() const { return {0}; }
   __device__ __forceinline__ Gathered Begin() const { return 0; }
   __device__ __forceinline__ State Conclude(Gathered s) const { return {s != 0 ? 1u : 0u}; }
