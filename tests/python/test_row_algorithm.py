@@ -23,7 +23,6 @@ NAMES = {
     "kWords": "static int Nothing();",
     "kInRegisters": "template <bool> Row InRegisters() const;",
     "kSetColumns": "static void SetColumns(int, int&);",
-    "kConcludeParts": "void ConcludeParts(const int*, int, int&) const;",
     "kColumnConstants": "template <int> struct ColumnConstants {};",
     "kStorePacks": "template <int> void StorePacks(long, long, int) const;",
     "kLoadsPacks": "void LoadPacks(long) const;",

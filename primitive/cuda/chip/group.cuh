@@ -134,15 +134,6 @@ class Block {
     if (lane < static_cast<int>(blockDim.x) / kWarp) found = slots[lane];
     return ReduceLanes<kWarp>(found, op);
   }
-  // The warps' values, in their order. Nothing else may be reduced before or after it.
-  template <class T>
-  OFL_DEVICE const T* Share(const T& v) {
-    static_assert(sizeof(T) <= kReduceSlotBytes, "a value must fit in a slot");
-    T* slots = reinterpret_cast<T*>(scratch_);
-    if (threadIdx.x % kWarp == 0) slots[threadIdx.x / kWarp] = v;
-    __syncthreads();
-    return slots;
-  }
 
  private:
   char* scratch_;

@@ -58,29 +58,11 @@ OFL_DEVICE void RunWhole(bool full, const NormWhole<T>& p, Run&& run) {
   }
 }
 
-// rms_norm: neighbouring threads store the statistics of a block's rows, so that whole sectors of
-// 32 bytes are written; parts of a sector from several warps cost 2 % of a copy at a million rows
-// of 128 columns. Not for layer_norm, which is bound by its instructions, of which this takes more.
-template <class C, bool kCentre, int kTeam, class T, class Part>
-OFL_DEVICE void StoreRowStatistics(const NormWhole<T>& p, int64_t first, const Part& part) {
-  constexpr int kRows = NormWholePolicy::kLaneThreads / kTeam;
-  if constexpr (kCentre || kRows * sizeof(C) < 32) {
-    part.StoreStatistics();
-  } else if (p.a.rstd) {
-    __shared__ C rstd[kRows];
-    if (threadIdx.x % kTeam == 0) rstd[threadIdx.x / kTeam] = part.rstd();
-    __syncthreads();
-    const int i = threadIdx.x;
-    if (i < kRows && first + i < p.a.rows) p.a.rstd[first + i] = rstd[i];
-  }
-}
-
 // A row per kTeam lanes; the grid covers all rows. kBytes: of a pack.
 template <class T, bool kCentre, bool kResidual, int kTeam, int kPacks, int kBytes = kPackBytes>
 __global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
                                   NormWholePolicy::LaneBlocks<T>(kPacks, kResidual))
     NormLanesKernel(const __grid_constant__ NormWhole<T> p) {
-  using C = ComputeType<T>;
   constexpr int kRows = NormWholePolicy::kLaneThreads / kTeam;  // of a block
   const int64_t first = int64_t{blockIdx.x} * kRows, row = first + threadIdx.x / kTeam;
   constexpr bool kMayBeFull = kCentre && kHoldsValues<T, kTeam, kResidual, kPacks>;
@@ -99,7 +81,7 @@ __global__ void __launch_bounds__(NormWholePolicy::kLaneThreads,
     part.AskForWeights();
     if (!kMayBeFull) part.FinishAsking();
     part.Conclude(part.Gather());
-    StoreRowStatistics<C, kCentre, kTeam>(p, first, part);
+    part.StoreStatistics();
     part.Store();
   });
 }

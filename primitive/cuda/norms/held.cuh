@@ -58,8 +58,7 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
   using Tensors = NormTensors<Load_, Store_>;
   using Tensors::extras, Tensors::kPack, Tensors::load, Tensors::store, typename Tensors::C;
   static constexpr unsigned kOffers = RowOffers::kAt | RowOffers::kSetColumns |
-                                      RowOffers::kConcludeParts | RowOffers::kColumnConstants |
-                                      RowOffers::kStorePacks;
+                                      RowOffers::kColumnConstants | RowOffers::kStorePacks;
   using typename Tensors::Element, typename Tensors::Output;
   template <int N>
   using Raw = typename Tensors::template Raw<N>;
@@ -154,30 +153,6 @@ struct NormHeldRow : NormTensors<Load_, Store_> {
     }
   }
   OFL_DEVICE void Rebase(const Statistics& row, Total& part) const { Conclude(row, part); }
-
-  // What a warp tells the others of a block.
-  using Part = NormPart<C>;
-  static OFL_DEVICE Part PartOf(const Total& total) {
-    const C low = Quotient(total.sum, Larger{}(total.count, C(1)));
-    return {total.count, total.mean, low, total.squares - total.sum * low};
-  }
-  // One after the other, which for a few warps is less than shuffles.
-  OFL_DEVICE void ConcludeParts(const Part* parts, int count, Total& total) const {
-    const C base = parts[0].mean;
-    C sum = 0, squares = 0;
-#pragma unroll 4
-    for (int i = 0; i < count; ++i) {
-      const Part part = parts[i];
-      squares += part.squares;
-      if constexpr (kCentre) {
-        const C apart = (part.mean - base) + part.low, moment = part.count * apart;
-        sum += moment;
-        squares += moment * apart;
-      }
-    }
-    const C low = sum * extras.share;
-    Conclude(base, low, squares - sum * low, total);
-  }
 
   template <int N>
   OFL_DEVICE void Store(int64_t row, int64_t col, const Value<N>& value, const Total& total) const {

@@ -132,7 +132,6 @@ class NormWholeRow {
     if (kCentre && p_.a.mean) p_.a.mean[row_] = row_mean_;
     if (p_.a.rstd) p_.a.rstd[row_] = rstd_;
   }
-  OFL_DEVICE C rstd() const { return rstd_; }
   OFL_DEVICE void Store() {
     uint32_t col = col_;
 #pragma unroll

@@ -19,22 +19,21 @@ namespace oneflow_lite::cuda {
 struct RowOffers {
   enum : unsigned {
     kNothing = 0,
-    kAt = 1,                  // At(row)
-    kSeen = 2,                // Seen(row, cols)
-    kAlignedEverywhere = 4,   // IsAlignedEverywhere()
-    kWhole = 8,               // IsWhole(cols), and kFewOperations where it has two inputs
-    kKeep = 16,               // Kept, Keep()
-    kNarrow = 32,             // Narrow()
-    kWords = 64,              // Nothing(), Only(value, last)
-    kInRegisters = 128,       // InRegisters<kWide>(), LiesAlike()
-    kSetColumns = 256,        // SetColumns(n, total)
-    kConcludeParts = 512,     // Part, PartOf(total), ConcludeParts(parts, count, total)
-    kColumnConstants = 1024,  // ColumnConstants<n>, Ask, Take, StoreColumn
-    kStorePacks = 2048,       // StorePacks<kPacks>(row, col, count, values, total)
-    kLoadsPacks = 4096,       // LoadPacks(col, places, stowed), if a wrapper leaves it be
-    kShifts = 8192,           // Frame(input, row, col), its own or that of InRegisters()
-    kOnlyWide = 16384,        // no name: only rows come that no warp would hold
-    kPrepares = 32768,        // Prepared(raw, col), of rows in shared memory
+    kAt = 1,                 // At(row)
+    kSeen = 2,               // Seen(row, cols)
+    kAlignedEverywhere = 4,  // IsAlignedEverywhere()
+    kWhole = 8,              // IsWhole(cols), and kFewOperations where it has two inputs
+    kKeep = 16,              // Kept, Keep()
+    kNarrow = 32,            // Narrow()
+    kWords = 64,             // Nothing(), Only(value, last)
+    kInRegisters = 128,      // InRegisters<kWide>(), LiesAlike()
+    kSetColumns = 256,       // SetColumns(n, total)
+    kColumnConstants = 512,  // ColumnConstants<n>, Ask, Take, StoreColumn
+    kStorePacks = 1024,      // StorePacks<kPacks>(row, col, count, values, total)
+    kLoadsPacks = 2048,      // LoadPacks(col, places, stowed), if a wrapper leaves it be
+    kShifts = 4096,          // Frame(input, row, col), its own or that of InRegisters()
+    kOnlyWide = 8192,        // no name: only rows come that no warp would hold
+    kPrepares = 16384,       // Prepared(raw, col), of rows in shared memory
   };
 };
 
@@ -70,8 +69,6 @@ struct CheckedRow : RowOffers {
   template <class R>
   using SetColumns = decltype(&R::SetColumns);
   template <class R>
-  using ConcludeParts = decltype(&R::ConcludeParts);
-  template <class R>
   using ColumnConstants = typename R::template ColumnConstants<1>;
   template <class R>
   using StorePacks = decltype(&R::template StorePacks<1>);
@@ -93,8 +90,6 @@ struct CheckedRow : RowOffers {
   static_assert(kAgrees<kWords, Nothing>, "row algorithm: Nothing against kOffers");
   static_assert(kAgrees<kInRegisters, InRegisters>, "row algorithm: InRegisters against kOffers");
   static_assert(kAgrees<kSetColumns, SetColumns>, "row algorithm: SetColumns against kOffers");
-  static_assert(kAgrees<kConcludeParts, ConcludeParts>,
-                "row algorithm: ConcludeParts against kOffers");
   static_assert(kAgrees<kColumnConstants, ColumnConstants>,
                 "row algorithm: ColumnConstants against kOffers");
   static_assert(kAgrees<kStorePacks, StorePacks>, "row algorithm: StorePacks against kOffers");

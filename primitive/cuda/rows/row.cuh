@@ -54,9 +54,6 @@
 //     InRegisters<kWide>()    on the host: the algorithm it uses instead of this one, and
 //     bool LiesAlike()        whether IsAligned is known to hold for every row
 //     SetColumns(n, Total&)   once rows are in parts: this one has n columns
-//     Part PartOf(total); void ConcludeParts(const Part*, count, Total&)
-//                             instead of Gathered and Rebase, where the warps of one block have the
-//                             parts; Part is as Statistics in size
 //     StorePacks<kPacks>(row, col, count, values, total)   instead of Store<kPack>: a lane's packs
 // Of two inputs with IsWhole and Frame, one round, rows/parked.cuh holds what lies alike.
 #pragma once

@@ -125,11 +125,7 @@ OFL_DEVICE void RowShifted(const A& every, int64_t row, int cols, int each, Team
   }
   a.Look(row, total);
   part.Run(a, places, team, total);
-  if constexpr (Team::kInParts && !Team::kClustered && Offers<A, RowOffers::kConcludeParts>) {
-    a.ConcludeParts(team.block.Share(a.PartOf(total)), team.block.size() / kWarp, total);
-  } else if constexpr (Team::kInParts) {
-    a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
-  }
+  if constexpr (Team::kInParts) a.Rebase(team.Merge(a.Gathered(total), typename A::Merge{}), total);
   if constexpr (Offers<A, RowOffers::kStorePacks>) {
     const int count = (end - places.first + kWarp - 1) / kWarp;
     a.template StorePacks<kPacks>(row, col, count, part.pack, total);
