@@ -18,7 +18,7 @@ spec.loader.exec_module(counts)
 
 # Of the row kernels and what they stand on. The numbers may only fall.
 MOST_FILES = 108
-MOST_LINES = 18_665
+MOST_LINES = 18_623
 LONGEST_MAIN_ROAD = 2_500
 
 

@@ -21,7 +21,7 @@ struct WholeLanes : PacksOfThread<N, kPacks, kFull, kLanes_, 1> {
   static constexpr Access kCommons = Access::kAligned;
 
   OFL_DEVICE WholeLanes(int, int cols, int rank)
-      : PacksOfThread<N, kPacks, kFull, kLanes, 1>{{}, cols / N, rank} {}
+      : PacksOfThread<N, kPacks, kFull, kLanes, 1>{cols / N, rank} {}
 };
 
 // The same of an odd row, whose columns outside packs are dealt out one by one. There are kLanes *

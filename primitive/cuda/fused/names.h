@@ -26,7 +26,6 @@ inline std::string KernelName(const HeldPlan& plan) {
   if (plan.lanes > 0) {
     return KernelInstance("FusedLanesKernel", plan.lanes, plan.packs, plan.full, plan.resident);
   }
-  if (plan.resident == 0) return KernelInstance("FusedBlockKernel", plan.packs, plan.full);
   if (!plan.wide) {
     return KernelInstance("FusedShareKernel", plan.packs, plan.parked, plan.full, plan.threads,
                           plan.blocks, plan.resident);

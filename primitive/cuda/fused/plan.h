@@ -43,7 +43,7 @@ struct HeldPlan {
   bool wide = false;   // whether the inputs stay as they are (fused/wide.cuh), else the values
   int kept = 0;        // wide: packs per thread whose operands stay in registers
   int parked = 0;      // else: packs whose values are in shared memory
-  int resident = 0;    // blocks that a multiprocessor has registers and shared memory for; 0: plain
+  int resident = 0;    // blocks that a multiprocessor has registers and shared memory for
   int rows = 1;        // at once: 2 are wide, and the operands of both in shared memory
   int part_bytes = kFusedPartBytes;
 

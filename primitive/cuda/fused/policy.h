@@ -95,12 +95,12 @@ inline bool IsAlone(int64_t packs, const HeldTraits& t) {
   return bytes <= (twice ? 2 : 1) * P::kAloneBytes;
 }
 
-// float32 values by steps that are known: threads of a multiprocessor that have registers for so
-// many packs, and for several inputs before they are one value.
+// Threads of a multiprocessor that have registers for so many packs of float32, and for several
+// inputs before they are one value. Doubles' exponentials take as many.
 inline int ThreadsOfValues(int packs, const HeldTraits& t) {
   using P = FusedPolicy;
   const bool is_long = packs > P::kHeldBytes / t.value_bytes;
-  if (!t.is_single) return is_long ? P::kThreadsOfLongSeveral : P::kThreadsOfSeveral;
+  if (!t.is_single || t.is_double) return is_long ? P::kThreadsOfLongSeveral : P::kThreadsOfSeveral;
   if (!is_long) return P::kThreadsOfValues;
   return packs <= P::kMediumPacks ? P::kThreadsOfMedium : P::kThreadsOfLong;
 }
@@ -133,7 +133,10 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
       return packs <= blocks * P::kFewPacks * P::kThreads &&
              (rows * blocks >= 2 * limits.multiprocessors || packs <= blocks * P::kFewRowPacks);
     };
-    if (in_blocks(P::kFewPacks, P::kThreads, fills)) return true;
+    if (in_blocks(P::kFewPacks, P::kThreads, fills)) {
+      SetResident(P::kThreads * P::kBlocks, 0, limits, plan);
+      return true;
+    }
   }
   const int operands = t.common_bytes + t.late_bytes;
   const int most = P::kHeldBytes / t.value_bytes;  // packs of values per thread
@@ -159,7 +162,7 @@ inline bool PlanHeldRows(int64_t rows, int64_t packs, const HeldTraits& traits,
     const int threads = is_long ? P::kClusterThreads : P::kThreads;
     if (!in_blocks(each, threads, room(each, threads))) return false;
   }
-  if (!t.is_double) SetResident(ThreadsOfValues(plan->packs, t), 0, limits, plan);
+  SetResident(ThreadsOfValues(plan->packs, t), 0, limits, plan);
   return true;
 }
 

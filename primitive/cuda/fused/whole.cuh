@@ -46,31 +46,21 @@ struct WholeRow {
   }
 };
 
-// Packs from one of a thread's to its next. Steps that are known leave one address for all packs.
-template <int kSize>
-struct PackStep {
-  static constexpr int size = kSize;
-};
-template <>
-struct PackStep<0> {
-  int size;
-};
-
 // Which packs of a row a thread has: `rank` and every `size`th from there on, so that all blocks
 // begin alike: copies of operands want to begin at a multiple of 128 bytes, or they read twice as
-// many. `size` is kThreads of each of kBlocks blocks, or known to the kernel's caller alone. kFull:
-// kPacks of them.
-template <int N_, int kPacks_, bool kFull, int kThreads_ = 0, int kBlocks_ = 0>
-struct PacksOfThread : PackStep<kThreads_ * kBlocks_> {
-  using PackStep<kThreads_ * kBlocks_>::size;
+// many. `size` is kThreads of each of kBlocks blocks: steps that are known leave one address for
+// all packs. kFull: kPacks of them.
+template <int N_, int kPacks_, bool kFull, int kThreads_, int kBlocks_>
+struct PacksOfThread {
   static constexpr int N = N_, kPacks = kPacks_, kThreads = kThreads_, kBlocks = kBlocks_;
+  static constexpr int size = kThreads * kBlocks;
   static constexpr bool kOdd = false;  // no columns outside packs
   static constexpr int extra = -1, kExtras = 0;
   static constexpr Access kAskew = Access::kAligned;
   int packs, rank;
 
   OFL_DEVICE static PacksOfThread Of(int /*head*/, int64_t cols, int rank) {
-    return {{}, static_cast<int>(cols / N), rank};
+    return {static_cast<int>(cols / N), rank};
   }
   OFL_DEVICE bool Has(int k) const { return kFull || k + 1 < kPacks || rank + k * size < packs; }
   OFL_DEVICE int Column(int k) const { return (rank + k * size) * N; }
@@ -79,7 +69,7 @@ struct PacksOfThread : PackStep<kThreads_ * kBlocks_> {
   // Columns of the kLanes lanes that this thread is one of.
   template <int kLanes>
   OFL_DEVICE int Count() const {
-    if (kThreads * kBlocks == kLanes) return packs * N;
+    if (size == kLanes) return packs * N;
     if (kFull) return kLanes * kPacks * N;
     int count = 0;
 #pragma unroll
@@ -287,39 +277,5 @@ struct FusedBlocks {
     });
   }
 };
-
-// Threads of a block at most, and such blocks that a multiprocessor holds.
-template <class C, int kPacks>
-struct FusedBounds {
-  static constexpr int kThreads = FusedPolicy::kThreads, kBlocks = FusedPolicy::kBlocks;
-};
-// Doubles' exponentials take registers.
-template <int kPacks>
-struct FusedBounds<double, kPacks> {
-  static constexpr bool kFew = kPacks <= FusedPolicy::kFewPacks;
-  static constexpr int kThreads = kFew ? FusedPolicy::kThreads : FusedPolicy::kClusterThreads;
-  static constexpr int kBlocks = kFew || kPacks > 8 ? 2 : 3;
-};
-
-// A row per block, or per cluster of blocks, of any number of threads: few rows, and doubles.
-template <int kPacks, bool kFull, class A>
-__global__ void __launch_bounds__(FusedBounds<typename A::C, kPacks>::kThreads,
-                                  FusedBounds<typename A::C, kPacks>::kBlocks)
-    FusedBlockKernel(const __grid_constant__ A a, int64_t rows, int64_t cols) {
-  using Exchange = WarpExchange<typename HeldRow<typename A::Base>::Part>;
-  extern __shared__ __align__(16) char shared[];
-  Exchange exchange(shared);
-  const int threads = static_cast<int>(blockDim.x);
-  HeldValues<A, PacksOfThread<A::kPack, kPacks, kFull>> held{
-      {{Exchange::blocks() * threads},
-       static_cast<int>(cols / A::kPack),
-       Exchange::block() * threads + static_cast<int>(threadIdx.x)}};
-  const int64_t row = internal::ClusterIndex();
-  RunHeldRow(a, row, rows, held, [&](auto& of) {
-    exchange.Send(of.template Gather<kWarp, false>(held, row));
-    const auto* parts = exchange.Receive();
-    of.template Begin<false>(of.Merge(parts, Exchange::values()));
-  });
-}
 
 }  // namespace oneflow_lite::cuda
