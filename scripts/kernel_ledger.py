@@ -220,8 +220,8 @@ def differences(before, after):
 
 # Whose gradient, sum or statistics a kernel computes, by its name and its algorithm's.
 OPS = (
-    (r"(Norm\w*Backward|NormNarrow|NormLean|NormFew|NormSmall|NormColumns|NormWideKernel"
-     r"|NormReduce|NormTeam|NormExact|NormDistances)", "backward"),
+    (r"(NormNarrow|NormLean|NormFew|NormSmall|NormColumns|NormWideKernel|NormReduce|NormExact"
+     r"|NormDistances)", "backward"),
     (r"(Softmax\w*Backward|BackwardSlab|ScaleMaskBackward|CrossEntropyBackward)", "backward"),
     (r"CrossEntropyInPlace|NoClasses", "in place"),
     (r"MeanWeight|ReduceLoss|ScaleRows", "means"),

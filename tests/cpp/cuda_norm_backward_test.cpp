@@ -93,7 +93,7 @@ TEST_P(CudaNormTest, BackwardOfUpToFourRows) {
 // at multiples of 128 bytes and others, too few for all teams, and enough to fill the rings of
 // stages.
 TEST_P(CudaNormTest, BackwardOfWholePacksInPlace) {
-  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
     const int64_t pack = PackOf(dtype);
     for (const int64_t packs : {31,  32,  64,  65,  96,   127,  128,  129,  320,  511,
                                 512, 513, 640, 896, 1024, 1025, 1536, 1537, 2048, 2049}) {
@@ -194,7 +194,7 @@ TEST_P(CudaNormTest, BackwardOfNarrowWholePacks) {
 // alone in a block and several, and one column more; a row for each team, fewer, and several turns
 // of which the last is not full. In place, so that the kernel for few bytes does not serve.
 TEST_P(CudaNormTest, BackwardColumnByColumn) {
-  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
     for (const int64_t cols : {1,   2,   15,  17,  31,  33,   63,   65,   127,  129,
                                255, 257, 513, 769, 999, 1025, 1281, 1793, 2047, 2049}) {
       RunBoth(dtype, {.rows = 3, .cols = cols, .in_place = true});
@@ -250,14 +250,14 @@ TEST_P(CudaNormTest, EachTensorOfABackwardAtAnOddOffset) {
   }
 }
 
-// A backward over wide rows (primitive/cuda/norms/backward/policy.h): from 256 packs a row and
-// 16 rows; as many packs as a block has workers for (864; 1728 in float32), and as 2, 3, 8 and 16
+// A backward over wide rows (primitive/cuda/norms/backward/policy.h): from 256 packs a row on; as
+// many packs as a block has workers for (864; 1728 of wider types), and as 2, 3, 8 and 16
 // blocks have, where a block's packs are whole lines; rows fewer and more than units, of which some
 // begin with other elements of a pack than others. In place, where fewer bytes would be the small
 // kernel's.
 TEST_P(CudaNormTest, WideRowsOfABackward) {
-  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
-    const int64_t pack = PackOf(dtype), full = dtype == DType::kFloat32 ? 1728 : 864;
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
+    const int64_t pack = PackOf(dtype), full = pack == 8 ? 864 : 1728;
     for (const int64_t rows : {15, 16, 150}) {
       for (const int64_t packs : {int64_t{256}, full, 2 * full}) {
         for (const int64_t extra : {-1, 0, 1}) {
@@ -299,11 +299,11 @@ TEST_P(CudaNormTest, WideRowsOfABackward) {
 }
 
 // A backward over rows wider than clusters hold (primitive/cuda/norms/backward/policy.h):
-// their slices are blocks of the whole device. Where rows are not whole packs that is from 16 *
-// 7168 columns on, otherwise from 131072; rows enough for sums to take each place in memory again,
-// and as few as one for each way that rows start.
+// their slices are blocks of the whole device, from 16 * 7168 columns on, of float64 16 * 3584;
+// rows enough for sums to take each place in memory again, and as few as one for each way that rows
+// start. Where not even these have room, rows are read twice, in place by two launches.
 TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
-  for (const DType dtype : {DType::kFloat16, DType::kFloat32}) {
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
     const int64_t pack = PackOf(dtype);
     RunBoth(dtype, {.rows = 70, .cols = 131072 + pack});
     RunBoth(dtype, {.rows = 150, .cols = 120001});
@@ -318,6 +318,12 @@ TEST_P(CudaNormTest, RowsOfABackwardWiderThanClusters) {
     }
   }
   RunBoth(DType::kFloat32, {.rows = 20, .cols = 140000, .mean = 1e4, .spread = 1e-3});
+  for (const DType dtype : {DType::kFloat16, DType::kFloat32, DType::kFloat64}) {
+    for (const bool in_place : {false, true}) {
+      RunBoth(dtype, {.rows = 17, .cols = 1000001, .in_place = in_place});
+      RunBoth(dtype, {.rows = 3, .cols = 1000000, .residual = true, .in_place = in_place});
+    }
+  }
 }
 
 // Without dx, the gradients of weight and bias are computed by the kernels of all three, which then

@@ -142,58 +142,52 @@ cuda::NormTraits TraitsOfNorm(int element_bytes, int kinds, bool from_output, bo
   t.kinds = kinds;
   t.scratch_bytes = 4096;
   t.aligned = t.lines = aligned;
-  t.narrow = element_bytes <= 4 && !from_output;
-  t.lean = element_bytes <= 4;
   t.from_output = from_output;
   t.weight_bytes = float_weight ? 4 : element_bytes;
   t.tensors = tensors;
-  t.packs_weight = element_bytes == 2 && !from_output && !float_weight;
   t.period = aligned ? 1 : t.pack;
   return t;
 }
 
 // The workspace of a backward is asked for before its pointers, and with them its plan, are known.
-void ExpectWorkspaceHolds(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
-                          int64_t cols, const cuda::NormPlan& plan,
-                          const cuda::NormWidePlan& wide) {
-  constexpr int kSumBytes = 16;
-  const int64_t parts = cuda::MostNormParts(rows, cols, t, limits);
-  const int64_t bytes = cuda::MostNormSumBytes(rows, cols, kSumBytes, t, limits);
-  EXPECT_LE(plan.units, parts);
-  if (plan.knows_sums()) EXPECT_LE(rows * plan.chunks * kSumBytes, bytes);
-  if (wide.units == 0) return;
-  EXPECT_LE(wide.parts(), parts);
-  if (wide.grid) {
-    EXPECT_LE(wide.units * wide.slices * cuda::NormWidePolicy::kExchangeBytes, bytes);
+void ExpectTeamsFit(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
+                    int64_t cols) {
+  cuda::NormPlan plan;
+  // Where a block's shared memory has no room for two stages, another kernel serves.
+  if (!cuda::PlanTeams(rows, cols, t, limits, &plan)) {
+    const bool small = limits.shared_per_block < (224 << 10) || t.tensors > 2 || t.from_output;
+    EXPECT_TRUE(!t.aligned || small || cuda::PacksOfRow(cols, t) > cuda::NormPolicy::kTeamPacks);
+    return;
   }
+  ExpectBlocksFit(limits, plan.threads, plan.shared);
+  EXPECT_LE(plan.threads, plan.narrow
+                              ? cuda::ShapeOfNarrow(16 / t.pack, plan.packs, t.kinds).threads
+                              : cuda::NormPolicy::kThreads);
+  EXPECT_GE(plan.stages, plan.narrow ? 0 : 2);
+  EXPECT_LE(cuda::PacksOfRow(cols, t), plan.team * plan.packs);
+  EXPECT_GT(plan.units, 0);
+  EXPECT_LE(plan.units,
+            (plan.narrow ? cuda::NormPolicy::kNarrowBlocks : 1) * limits.multiprocessors);
+  EXPECT_LE(plan.units, cuda::MostNormParts(rows, cols, t, limits));
 }
 
-void ExpectNormFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
+void ExpectWideFits(const DeviceLimits& limits, const cuda::NormTraits& t, int64_t rows,
                     int64_t cols) {
   // Devices that place clusters, and one that has them and places none.
   for (const bool places : {true, false}) {
     const auto clusters = [&](int blocks) {
       return limits.clusters && places ? limits.multiprocessors / blocks : 0;
     };
-    const cuda::NormPlan plan = cuda::PlanNormBackward(rows, cols, t, limits, clusters);
-    ExpectBlocksFit(limits, plan.threads, plan.shared);
-    EXPECT_LE(plan.threads, plan.narrow
-                                ? cuda::ShapeOfNarrow(16 / t.pack, plan.packs, t.kinds).threads
-                                : cuda::MostNormThreads(plan.packs, t.aligned));
-    EXPECT_GE(plan.stages, plan.narrow ? 0 : plan.slices > 1 && !plan.cluster && rows <= 8 ? 1 : 2);
-    EXPECT_LE(cuda::PacksOfRow(cols, t), plan.slices * plan.team * plan.packs);
-    EXPECT_GT(plan.units, 0);
-    EXPECT_LE(plan.units, plan.narrow ? cuda::NormPolicy::kNarrowBlocks * limits.multiprocessors
-                                      : std::max<int64_t>(limits.multiprocessors, t.period));
-    if (!limits.clusters) EXPECT_FALSE(plan.cluster || plan.lean);
     cuda::NormWidePlan wide;
-    if (cuda::PlanWide(rows, cols, t, limits, clusters, &wide)) {
-      EXPECT_TRUE(limits.clusters);
-      ExpectBlocksFit(limits, wide.workers + cuda::NormWidePolicy::kOtherThreads, wide.shared);
-      // Blocks that wait for each other through memory are all resident.
-      if (wide.grid) EXPECT_LE(wide.units * wide.slices, limits.multiprocessors);
-    }
-    ExpectWorkspaceHolds(limits, t, rows, cols, plan, wide);
+    if (!cuda::PlanWide(rows, cols, t, limits, clusters, &wide)) continue;
+    EXPECT_TRUE(limits.clusters);
+    ExpectBlocksFit(limits, wide.workers + cuda::NormWidePolicy::kOtherThreads, wide.shared);
+    EXPECT_LE(wide.parts(), cuda::MostNormParts(rows, cols, t, limits));
+    if (!wide.grid) continue;
+    // Blocks that wait for each other through memory are all resident.
+    EXPECT_LE(wide.units * wide.slices, limits.multiprocessors);
+    EXPECT_LE(wide.units * wide.slices * cuda::NormWidePolicy::kExchangeBytes,
+              cuda::MostNormSumBytes(limits));
   }
 }
 
@@ -220,7 +214,7 @@ void ExpectColumnsFit(const DeviceLimits& limits, const cuda::NormTraits& t, int
   EXPECT_LE(plan.threads, P::kThreads);
   EXPECT_EQ(plan.threads % 32, 0);
   EXPECT_EQ(plan.threads % plan.team, 0);
-  EXPECT_GE(plan.team * P::kColumns, cols);
+  EXPECT_GE(plan.team * (t.compute_bytes == 8 ? P::kDoubleColumns : P::kColumns), cols);
   EXPECT_GT(plan.units, 0);
   EXPECT_LE(plan.units, cuda::MostNormParts(rows, cols, t, limits));
 }
@@ -231,7 +225,10 @@ TEST(DeviceLimitsTest, GradientsOfNormsFit) {
       const auto t = TraitsOfNorm(bytes, which % 2 + 1, which / 2 % 2 != 0, which / 4 % 2 != 0,
                                   which / 8 % 2 != 0, which / 16 == 0 ? 2 : 3);
       ForAll([&](const DeviceLimits& limits, int64_t rows, int64_t cols) {
-        if (!t.aligned || cols % t.pack == 0) ExpectNormFits(limits, t, rows, cols);
+        if (!t.aligned || cols % t.pack == 0) {
+          ExpectTeamsFit(limits, t, rows, cols);
+          ExpectWideFits(limits, t, rows, cols);
+        }
         cuda::NormFewPlan few;
         if (!limits.clusters && cuda::PlanFew(rows, cols, t, limits, &few)) {
           EXPECT_EQ(few.blocks, 1);

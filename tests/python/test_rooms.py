@@ -17,8 +17,8 @@ counts = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(counts)
 
 # Of the row kernels and what they stand on. The numbers may only fall.
-MOST_FILES = 108
-MOST_LINES = 18_623
+MOST_FILES = 106
+MOST_LINES = 17_822
 LONGEST_MAIN_ROAD = 2_500
 
 

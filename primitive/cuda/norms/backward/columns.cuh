@@ -24,10 +24,11 @@ struct NormColumnsGrid {
 
 // kLanes: neighbouring threads whose columns lie side by side, those of a team of several warps by
 // warps.
-template <class T, int kLanes, int kColumns, bool kCentre>
+template <class T, int kLanes, int kColumns, bool kCentre, bool kFromOutput>
 class NormColumnsTeam {
   using C = ComputeType<T>;
-  static constexpr bool kLate = kRecentre<T, kCentre>;  // x_hat is known with the row's sums
+  // x_hat is known with the row's sums.
+  static constexpr bool kLate = kRecentre<T, kCentre> && !kFromOutput;
   static constexpr int kKinds = kCentre ? 2 : 1, kSums = kNormSumCount<T, kCentre>;
   using Exchange = TeamSums<C, kSums>;
   // An element as it waits: 16 bits in a register of their own, without a conversion.
@@ -107,21 +108,25 @@ class NormColumnsTeam {
   }
   OFL_DEVICE void KeepWeights() {
     Unroll<kColumns>([&](int k) {
-      weight_[k] = LoadWeights<C, 1, T>(a_.weight, a_.float_weight, col_ + k * kLanes, 0,
-                                        Has(k) ? 1 : 0, C(1))
-                       .v[0];
+      weight_[k] = WeightOf(a_.weight, k, C(1));
+      if (kFromOutput) bias_[k] = WeightOf(a_.bias, k, C(0));
     });
+  }
+  OFL_DEVICE Pack<C, 1> WeightOf(const void* from, int k, C missing) const {
+    return LoadWeights<C, 1, T>(from, a_.float_weight, col_ + k * kLanes, 0, Has(k) ? 1 : 0,
+                                missing);
   }
 
   OFL_DEVICE void Visit(const Input& in, bool active) {
     C v[kColumns], g[kColumns];  // x_hat and dy * weight; kLate: x - mean and dy
     C sums[kSums] = {};
     Unroll<kColumns>([&](int k) {
-      v[k] = Widen(in.x[k]);
+      Pack<C, 1> value{Widen(in.x[k])};
+      ToValues<kCentre, kFromOutput>(value, weight_[k], bias_[kFromOutput ? k : 0], in.mean);
+      v[k] = value.v[0];
       g[k] = Widen(in.dy[k]);
-      if (kCentre) v[k] -= in.mean;
-      if (!kLate) v[k] *= in.rstd;
-      const C dy = g[k], product = dy * weight_[k];
+      if (!kLate && !kFromOutput) v[k] *= in.rstd;
+      const C dy = g[k], product = dy * weight_[k].v[0];
       sums[0] += product * v[k];
       if constexpr (kCentre) {
         sums[1] += product;
@@ -142,7 +147,7 @@ class NormColumnsTeam {
     Unroll<kColumns>([&](int k) {
       const C x_hat = gradient.XHat(v[k]);
       if (kLate) dweight_[k] += g[k] * x_hat;
-      v[k] = gradient.Dx(kLate ? g[k] * weight_[k] : g[k], x_hat);
+      v[k] = gradient.Dx(kLate ? g[k] * weight_[k].v[0] : g[k], x_hat);
     });
     if (!active || !a_.dx) return;
     if (a_.dsum) {
@@ -208,20 +213,23 @@ class NormColumnsTeam {
   const T *x_, *dy_;  // of the next row to ask for
   int64_t row_;       // the same
   int64_t out_;       // of the row at work
-  C weight_[kColumns], dweight_[kColumns] = {}, dbias_[kColumns] = {};
+  Pack<C, 1> weight_[kColumns], bias_[kFromOutput ? kColumns : 1];
+  C dweight_[kColumns] = {}, dbias_[kColumns] = {};
 };
 
 // kLanes: NormColumnsPolicy::kFewLanes or a warp.
-template <class T, int kLanes, bool kCentre>
+template <class T, int kLanes, bool kCentre, bool kFromOutput>
 __global__ void __launch_bounds__(NormColumnsPolicy::kThreads, NormColumnsPolicy::kBlocks)
     NormColumnsKernel(const __grid_constant__ NormBackward<T> a,
                       const __grid_constant__ NormColumnsGrid<T> grid) {
   extern __shared__ __align__(16) char columns_memory[];
   const auto run = [&](auto columns) {
-    NormColumnsTeam<T, kLanes, decltype(columns)::value, kCentre>(a, grid, columns_memory).Run();
+    constexpr int kColumns = decltype(columns)::value;
+    NormColumnsTeam<T, kLanes, kColumns, kCentre, kFromOutput>(a, grid, columns_memory).Run();
   };
   // Columns that no thread has would take as long as others.
-  constexpr int kMost = NormColumnsPolicy::kColumns;
+  using P = NormColumnsPolicy;
+  constexpr int kMost = sizeof(T) == 8 ? P::kDoubleColumns : P::kColumns;
   if (kLanes < kWarp && a.cols <= kLanes * kMost / 4) {
     run(std::integral_constant<int, kMost / 4>{});
   } else if (a.cols <= kLanes * kMost / 2) {
@@ -236,19 +244,19 @@ namespace internal {
 template <bool kCentre, class T>
 cudaError_t LaunchNormColumns(const NormColumnsPlan& plan, const NormBackward<T>& a,
                               const LaunchSite& site) {
-  if constexpr (sizeof(T) <= 4) {
-    using C = ComputeType<T>;
-    constexpr int kFew = NormColumnsPolicy::kFewLanes;
-    const NormColumnsGrid<T> grid{plan.team, static_cast<C>(1.0 / static_cast<double>(a.cols)),
-                                  static_cast<C*>(site.workspace)};
-    const auto kernel = plan.team == kFew ? &NormColumnsKernel<T, kFew, kCentre>
-                                          : &NormColumnsKernel<T, kWarp, kCentre>;
-    const cudaError_t error = Launch(kernel, plan.units, plan.threads,
-                                     static_cast<size_t>(plan.shared), site.stream, a, grid);
-    if (error != cudaSuccess) return error;
-    return ReduceParts<kCentre>(a, grid.parts, plan.units, 1, site);
-  }
-  return cudaErrorInvalidValue;
+  using C = ComputeType<T>;
+  constexpr int kFew = NormColumnsPolicy::kFewLanes;
+  const NormColumnsGrid<T> grid{plan.team, static_cast<C>(1.0 / static_cast<double>(a.cols)),
+                                static_cast<C*>(site.workspace)};
+  const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
+    constexpr bool kFromOutput = decltype(from_output)::value;
+    const auto kernel = plan.team == kFew ? &NormColumnsKernel<T, kFew, kCentre, kFromOutput>
+                                          : &NormColumnsKernel<T, kWarp, kCentre, kFromOutput>;
+    return Launch(kernel, plan.units, plan.threads, static_cast<size_t>(plan.shared), site.stream,
+                  a, grid);
+  });
+  if (error != cudaSuccess) return error;
+  return ReduceParts<kCentre>(a, grid.parts, plan.units, 1, site);
 }
 
 }  // namespace internal

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The norms' backward where few bytes are to be moved. Then latency counts, and the parts of
-// dweight and dbias that teams leave in memory (norms/backward/teams.cuh) would be as large as the
+// dweight and dbias that blocks leave in memory (norms/backward/lean.cuh) would be as large as the
 // rows. So one launch has two kinds of blocks that run side by side and need nothing of each other:
 // row blocks compute dx, and column blocks, or clusters of them, add up
 //

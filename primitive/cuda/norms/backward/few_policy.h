@@ -17,11 +17,10 @@ struct NormFewPolicy {
   static constexpr int kCluster = 8;      // column blocks of a cluster, at most
   static constexpr int kLeastPacks = 32;  // of a row
   static constexpr int64_t MostRows(int pack) { return pack == 8 ? 16384 : 4096; }
-  // Of x. From there on the lean kernel is faster, where it is there, else teams.
-  static constexpr int64_t MostBytes(int64_t packs, const NormTraits& t,
-                                     const DeviceLimits& limits) {
-    int64_t most = t.pack == 8 ? 34 : 17;
-    if (t.pack == 8 && t.ServedByLean(limits)) {
+  // Of x. From there on the lean kernel is faster.
+  static constexpr int64_t MostBytes(int64_t packs, const NormTraits& t) {
+    int64_t most = 17;
+    if (t.pack == 8) {
       most = packs <= 2 * kThreads ? (t.kinds == 2 ? 26 : 22) : (t.kinds == 2 ? 17 : 12);
     }
     return most << 20;
@@ -44,7 +43,7 @@ inline bool PlanFew(int64_t rows, int64_t cols, const NormTraits& t, const Devic
   using P = NormFewPolicy;
   const int64_t packs = cols / t.pack;
   if (!t.aligned || packs < P::kLeastPacks || packs > 4 * P::kThreads ||
-      rows > P::MostRows(t.pack) || rows * packs * 16 > P::MostBytes(packs, t, limits)) {
+      rows > P::MostRows(t.pack) || rows * packs * 16 > P::MostBytes(packs, t)) {
     return false;
   }
   // Two packs per thread, unless four leave fewer of a block's threads unused.
@@ -144,7 +143,7 @@ inline bool PlanSmall(int64_t rows, int64_t cols, const NormTraits& t, const Dev
                       NormSmallPlan* plan) {
   using P = NormSmallPolicy;
   const bool is_double = t.compute_bytes > 4;
-  const bool others = t.aligned && cols <= int64_t{NormPolicy::kBlockPacks} * t.pack && !is_double;
+  const bool others = t.aligned && cols <= int64_t{NormPolicy::kTeamPacks} * t.pack && !is_double;
   int64_t most = t.aligned || cols < P::kWide ? P::kMostBytes : P::kMostWideBytes;
   if (is_double) most = P::kMostDoubleBytes;
   const int64_t most_rows = is_double ? P::kMostDoubleRows : P::kMostRows;

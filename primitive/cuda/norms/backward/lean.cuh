@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The norms' backward over rows of whole packs that a block's registers hold: teams as in
-// norms/backward/teams.cuh, in as few instructions as may be, because on rows of 16-bit elements
-// those are what time goes into (half layer_norm at 16384 x 7168: 220 us there, 173 here). Bulk
-// copies bring the rows; x_hat and dy * weight are computed once where they fit in registers, and
-// everything but dx as soon as a row has arrived.
+// The norms' backward over rows of whole packs that a block's registers hold, in as few
+// instructions as may be, because on rows of 16-bit elements those are what time goes into
+// (docs/lab/13-norm-backward-whole-rows.md). Bulk copies bring the next rows to a ring of stages in
+// shared memory while the team works on one; x_hat and dy * weight are computed once where they fit
+// in registers, and everything but dx as soon as a row has arrived.
 //
 // Weight and bias wait as they are in memory, of T or float32; the bias only where rows are those
 // of the forward's output.
 #pragma once
 
-#include "primitive/cuda/norms/backward/parts.cuh"
 #include "primitive/cuda/norms/backward/team.cuh"
 #include "primitive/cuda/softmax/math.cuh"
 
 namespace oneflow_lite::cuda {
 
 template <class T, class W, int kPacks, bool kCentre, bool kFromOutput>
-class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
-  using Base = NormPartsTeam<T, kPacks, kCentre, true>;
-  using Base::a_, Base::dbias_, Base::dweight_, Base::Has, Base::more_, Base::N, Base::rank_,
-      Base::row_, Base::step_, Base::turns_, typename Base::C, typename Base::Values;
+class NormLeanTeam : NormTeam<T, kPacks, kCentre> {
+  using Base = NormTeam<T, kPacks, kCentre>;
+  using Base::a_, Base::dbias_, Base::dweight_, Base::Has, Base::grid_, Base::N, Base::rank_,
+      Base::row_, Base::turns_, typename Base::C, typename Base::Values;
   // x_hat is known with the row's sums.
   static constexpr bool kLate = kRecentre<T, kCentre> && !kFromOutput;
   static constexpr int kSums = kLate ? 3 : kCentre ? 2 : 1;
@@ -32,16 +31,16 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   static constexpr bool kHoldWeight = kKeptBytes == 0;
   static constexpr bool kCopiesSum = LeanCopiesSum(kPacks, sizeof(T), sizeof(W), kFromOutput);
   using Exchange = TeamSums<C, kSums>;
+  static constexpr int kSumBytes = NormPolicy::LeanSumBytes(sizeof(C));
 
  public:
   OFL_DEVICE NormLeanTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
                           char* shared)
       : Base(a, grid, shared),
         barriers_(shared + this->team_ * NormPolicy::kLeanBarrierBytes),
-        sums_(shared + Teams() * NormPolicy::kLeanBarrierBytes +
-                  this->team_ * NormPolicy::kLeanSumBytes,
-              rank_, grid.team / kWarp) {
-    constexpr int kScratch = NormPolicy::kLeanBarrierBytes + NormPolicy::kLeanSumBytes;
+        sums_(shared + Teams() * NormPolicy::kLeanBarrierBytes + this->team_ * kSumBytes, rank_,
+              grid.team / kWarp) {
+    constexpr int kScratch = NormPolicy::kLeanBarrierBytes + kSumBytes;
     char* memory = shared + (Teams() * kScratch + 127) / 128 * 128;  // as LeanScratchBytes
     weights_ = memory + threadIdx.x * kPackBytes;
     memory += blockDim.x * kPacks * kKeptBytes;
@@ -50,10 +49,10 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
 
   OFL_DEVICE void Run() {
     AllowNextKernel();
-    const int ahead = more_.stages - (IsTight() ? 0 : InUse());
-    if (rank_ == 0) {
+    const int ahead = grid_.stages - (IsTight() ? 0 : InUse());
+    if (Copies()) {
 #pragma unroll 1
-      for (int s = 0; s < more_.stages; ++s) barriers_.Next(s).Init();
+      for (int s = 0; s < grid_.stages; ++s) barriers_.Next(s).Init();
       PublishToCopies();
 #pragma unroll 1
       for (int s = 0; s < ahead; ++s) Issue(s, s);
@@ -61,26 +60,26 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     KeepWeights();
     __syncthreads();
     T* out = a_.dx + row_ * a_.cols + this->column_;
-    const int64_t step = int64_t{step_} * a_.cols;
+    const int64_t step = int64_t{grid_.step} * a_.cols;
     x_low_ = Low(a_.x + row_ * a_.x_stride), dy_low_ = Low(a_.dy + row_ * a_.cols);
-    const auto x_step = static_cast<unsigned>(step_ * a_.x_stride * sizeof(T));
+    const auto x_step = static_cast<unsigned>(grid_.step * a_.x_stride * sizeof(T));
     const auto dy_step = static_cast<unsigned>(step * sizeof(T));
     int row = static_cast<int>(row_), stage = 0, parity = 0;
     C mean = MeanOf(row), rstd = RstdOf(row);
 #pragma unroll 1
     for (int turn = 0; turn < turns_; ++turn) {
-      row += step_;
+      row += grid_.step;
       const C next_mean = MeanOf(row), next_rstd = RstdOf(row);
-      barriers_.Next(stage).AwaitBlock(parity);
+      Await(stage, parity, ahead);
       Visit(turn, stage, mean, rstd, out);
       out += step;
       x_low_ += x_step, dy_low_ += dy_step;
       mean = next_mean, rstd = next_rstd;
-      if (++stage == more_.stages) stage = 0, parity ^= 1;
+      if (++stage == grid_.stages) stage = 0, parity ^= 1;
     }
     if (StoresEarly()) return;
     __syncthreads();
-    if (a_.dweight || a_.dbias) Base::StoreParts();
+    if (a_.dweight || a_.dbias) Base::StoreParts(this->shared_);
   }
 
  private:
@@ -114,21 +113,41 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     }
   }
 
-  // By the team's first thread: starts copying a turn's row, where there is one.
+  // Where there are bulk copies, a team's first thread copies for all.
+  OFL_DEVICE bool Copies() const { return rank_ == 0 || !HasBulkCopies(); }
+  OFL_DEVICE void Copy(const ClusterBarrier& barrier, char* to, const T* row, int bytes) const {
+    if (HasBulkCopies()) return CopyBulk(barrier, to, row, bytes);
+    const char* const from = reinterpret_cast<const char*>(row);
+#pragma unroll 1
+    for (int at = rank_ * kPackBytes; at < bytes; at += grid_.team * kPackBytes) {
+      CopyAsync(to + at, from + at, kPackBytes);
+    }
+  }
+  // ahead: rows on their way or at work.
+  OFL_DEVICE void Await(int stage, int parity, int ahead) const {
+    if (HasBulkCopies()) return barriers_.Next(stage).AwaitBlock(parity);
+    static_assert(NormPolicy::kLeanStages - 1 <= kMaxPendingCopies);
+    WaitForCopies(ahead - 1);
+    Base::Meet();
+  }
+  // Starts copying a turn's row, where there is one.
   OFL_DEVICE void Issue(int turn, int stage) const {
-    if (turn >= turns_) return;
-    const int64_t row = row_ + int64_t{turn} * step_;
+    if (turn < turns_) CopyRow(turn, stage);
+    if (!HasBulkCopies()) CommitCopies();  // a batch of nothing is one, too
+  }
+  OFL_DEVICE void CopyRow(int turn, int stage) const {
+    const int64_t row = row_ + int64_t{turn} * grid_.step;
     const int bytes = this->packs_ * kPackBytes;
     const ClusterBarrier barrier = barriers_.Next(stage);
     char* to = stages_ + stage * StageBytes();
     barrier.Expect(Tensors() * bytes);
     const T* const x = a_.x + row * a_.x_stride;
-    CopyBulk(barrier, to + PastLine(Low(x)), x, bytes);
+    Copy(barrier, to + PastLine(Low(x)), x, bytes);
     const T* const dy = a_.dy + row * a_.cols;
     to += Base::TensorBytes() + PastLine(Low(dy));
-    CopyBulk(barrier, to, dy, bytes);
+    Copy(barrier, to, dy, bytes);
     if (CopiesSum()) {  // behind the row of dy, and like it
-      CopyBulk(barrier, to + Base::TensorBytes(), a_.dsum + row * a_.cols, bytes);
+      Copy(barrier, to + Base::TensorBytes(), a_.dsum + row * a_.cols, bytes);
     } else if (a_.dsum) {
       PrefetchBulk(a_.dsum + row * a_.cols, bytes);
     }
@@ -140,7 +159,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   }
   OFL_DEVICE static unsigned PastLine(unsigned low) { return low % kNormLineBytes; }
 
-  OFL_DEVICE int Teams() const { return blockDim.x / more_.team; }
+  OFL_DEVICE int Teams() const { return blockDim.x / grid_.team; }
   OFL_DEVICE bool CopiesSum() const { return kCopiesSum && a_.dsum; }
   OFL_DEVICE int Tensors() const { return CopiesSum() ? 3 : 2; }
   OFL_DEVICE int StageBytes() const { return Tensors() * Base::TensorBytes(); }
@@ -150,12 +169,12 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   // the stages are two, which the launch counts among these. The rarer kernels have no registers
   // left to ask.
   static constexpr bool kAsks = !kFromOutput && !(kCentre && kPacks == 4 && sizeof(W) > sizeof(T));
-  OFL_DEVICE bool NeedsSums() const { return !kAsks || more_.needs_sums; }
+  OFL_DEVICE bool NeedsSums() const { return !kAsks || grid_.needs_sums; }
   // Whether there are so few that the team meets once more to give back the one it has read: the
   // next row would be asked for when half of this one's time is over. Rows of 16-bit elements in
   // registers always have three; x and dy alone are ahead without.
   OFL_DEVICE bool IsTight() const {
-    return kCopiesSum && (!kHold || sizeof(T) > 2) && more_.stages == 2 && InUse() == 1;
+    return kCopiesSum && (!kHold || sizeof(T) > 2) && grid_.stages == 2 && InUse() == 1;
   }
 
   struct Row {
@@ -166,10 +185,10 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     const char *x, *dy;
   };
   OFL_DEVICE Row Read(const Words& words, int k, const Values& w, C mean, C rstd) const {
-    const int at = k * more_.team * kPackBytes;
+    const int at = k * grid_.team * kPackBytes;
     Row row;
-    row.v = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.x + at, 0));
-    row.g = ConvertPack<C>(Base::template Read<Pack<T, N>>(words.dy + at, 0));
+    row.v = ConvertPack<C>(LoadApart<Pack<T, N>>(words.x + at, 1));
+    row.g = ConvertPack<C>(LoadApart<Pack<T, N>>(words.dy + at, 1));
     if constexpr (kFromOutput) {
       Values bias = {};
       if constexpr (kKept > 1) bias = Kept(1, k);
@@ -231,16 +250,16 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     if (NeedsSums()) sums_.Post(sums);
     if (StoresEarly() && turn + 1 == turns_) Base::StoreStraight();
     Base::Meet();
-    if (rank_ == 0 && !IsTight()) {  // what the team has read before may be written over
+    if (Copies() && !IsTight()) {  // what the team has read before may be written over
       const int next = stage - InUse();
-      Issue(turn + more_.stages - InUse(), next < 0 ? more_.stages - 1 : next);
+      Issue(turn + grid_.stages - InUse(), next < 0 ? grid_.stages - 1 : next);
     }
     if (!NeedsSums()) return;  // the row has given all that it has
     sums_.Total(sums);
     NormSums<T, kCentre> all;
     memcpy(&all, sums, sizeof(sums));  // in that order
     // What is not late is x_hat itself already.
-    const NormGradient<T, kCentre, !kLate> gradient(all, rstd, more_.share);
+    const NormGradient<T, kCentre, !kLate> gradient(all, rstd, grid_.share);
     Unroll<kPacks>([&](int k) {
       if (!Has(k)) return;
       Row& row = rows[kHold ? k : 0];
@@ -257,7 +276,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       if (a_.dsum) {
         Pack<T, N> raw;
         if constexpr (kCopiesSum) {
-          const char* const at = words.dy + Base::TensorBytes() + k * more_.team * kPackBytes;
+          const char* const at = words.dy + Base::TensorBytes() + k * grid_.team * kPackBytes;
           raw = LoadApart<Pack<T, N>>(at, 1);
         } else {
           raw = LoadAlignedPack<N>(a_.dsum + (out - a_.dx) + Base::Offset(k));
@@ -268,7 +287,7 @@ class NormLeanTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     });
     if (IsTight()) {
       Base::Meet();
-      if (rank_ == 0) Issue(turn + more_.stages, stage);
+      if (Copies()) Issue(turn + grid_.stages, stage);
     }
   }
 

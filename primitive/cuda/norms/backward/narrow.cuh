@@ -6,18 +6,22 @@
 // for.
 #pragma once
 
-#include "primitive/cuda/norms/backward/parts.cuh"
+#include "primitive/cuda/norms/backward/team.cuh"
 
 namespace oneflow_lite::cuda {
 
-template <class T, int kPacks, bool kCentre>
-class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
-  using Base = NormPartsTeam<T, kPacks, kCentre, true>;
-  using Base::a_, Base::dbias_, Base::dweight_, Base::Has, Base::more_, Base::N, Base::step_,
-      Base::turns_, typename Base::C, typename Base::Values;
-  static constexpr bool kLate = kRecentre<T, kCentre>;  // x_hat is known with the row's sums
+// Of shared memory, for a row's weights and biases; what StoreParts writes is behind it.
+inline constexpr int kNarrowWeightBytes = 2 * NormPolicy::kNarrowPacks * kWarp * 32;
+
+template <class T, int kPacks, bool kCentre, bool kFromOutput>
+class NormNarrowTeam : NormTeam<T, kPacks, kCentre> {
+  using Base = NormTeam<T, kPacks, kCentre>;
+  using Base::a_, Base::dbias_, Base::dweight_, Base::Has, Base::grid_, Base::N, Base::turns_,
+      typename Base::C, typename Base::Values;
+  // x_hat is known with the row's sums.
+  static constexpr bool kLate = kRecentre<T, kCentre> && !kFromOutput;
   static constexpr int kWeightBytes = kPacks * kWarp * static_cast<int>(sizeof(Values));
-  static_assert(kWeightBytes <= kNormScratchBytes, "what StoreParts writes is behind it");
+  static_assert((kFromOutput ? 2 : 1) * kWeightBytes <= kNarrowWeightBytes);
 
  public:
   OFL_DEVICE NormNarrowTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
@@ -44,9 +48,9 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       const Input now = next;
       Load(next, turn + 1 < turns_);
       Visit(now, turn < turns_);
-      out_ += step_ * a_.cols;
+      out_ += grid_.step * a_.cols;
     }
-    if (a_.dweight || a_.dbias) Base::StoreParts();
+    if (a_.dweight || a_.dbias) Base::StoreParts(this->shared_ + kNarrowWeightBytes);
   }
 
  private:
@@ -77,9 +81,9 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       if (kCentre) in.mean = *mean_;
     }
     Unroll<kPacks>([&](int k) { in.x[k].Pin(), in.dy[k].Pin(); });
-    x_ += step_ * a_.x_stride, dy_ += step_ * a_.cols;
-    if (a_.rstd) rstd_ += step_;
-    if (kCentre && a_.mean) mean_ += step_;
+    x_ += grid_.step * a_.x_stride, dy_ += grid_.step * a_.cols;
+    if (a_.rstd) rstd_ += grid_.step;
+    if (kCentre && a_.mean) mean_ += grid_.step;
   }
   // As they are computed with, which spares conversions, and in shared memory, which spares
   // registers. The block's teams share them.
@@ -87,12 +91,22 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     if (this->team_ == 0) {
 #pragma unroll 1
       for (int k = 0; k < kPacks; ++k) {
-        Base::Write(weights_, k, Base::WeightsInMemory(a_.weight, a_.float_weight, k, C(1)));
+        Keep(weights_, a_.weight, k, C(1));
+        if (kFromOutput) Keep(weights_ + kWeightBytes, a_.bias, k, C(0));
       }
     }
     __syncthreads();
   }
-  OFL_DEVICE Values Weight(int k) const { return Base::template Read<Values>(weights_, k); }
+  // Words lie a warp's words apart.
+  OFL_DEVICE void Keep(char* places, const void* from, int k, C missing) const {
+    StoreApart(places + k * static_cast<int>(sizeof(Values)) * kWarp, kWarp,
+               LoadWeights<C, N, T>(from, a_.float_weight, this->column_ + Base::Offset(k), 0,
+                                    Has(k) ? N : 0, missing));
+  }
+  OFL_DEVICE Values Kept(const char* places, int k) const {
+    return LoadApart<Values>(places + k * static_cast<int>(sizeof(Values)) * kWarp, kWarp);
+  }
+  OFL_DEVICE Values Weight(int k) const { return Kept(weights_, k); }
 
   OFL_DEVICE void Visit(const Input& in, bool active) {
     Row rows[kPacks];
@@ -102,11 +116,15 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
       row.v = in.x[k].GetWide();
       row.g = in.dy[k].GetWide();
       const Values w = Weight(k);
+      if constexpr (kFromOutput) {
+        const Values bias = Kept(weights_ + kWeightBytes, k);
+        ToValues<kCentre, true>(row.v, w, bias, C(0));
+      }
       C sum = 0;
       Unroll<N>([&](int i) {
         C& v = row.v.v[i];
-        if (kCentre) v -= in.mean;
-        if (!kLate) v *= in.rstd;
+        if (kCentre && !kFromOutput) v -= in.mean;
+        if (!kLate && !kFromOutput) v *= in.rstd;
         const C dy = row.g.v[i], g = dy * w.v[i];
         sums.gv += g * v;
         if (kCentre) sums.g += g;
@@ -118,10 +136,10 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
     });
 #pragma unroll
     for (int mask = kWarp / 2; mask > 0; mask /= 2) {
-      if (mask < more_.team) sums = sums + ShuffleXor(sums, mask);
+      if (mask < grid_.team) sums = sums + ShuffleXor(sums, mask);
     }
     // What is not late is x_hat itself already.
-    const NormGradient<T, kCentre, !kLate> gradient(sums, in.rstd, more_.share);
+    const NormGradient<T, kCentre, !kLate> gradient(sums, in.rstd, grid_.share);
     Unroll<kPacks>([&](int k) { Finish(k, rows[k], gradient, active); });
   }
   OFL_DEVICE void Finish(int k, const Row& row, const NormGradient<T, kCentre, !kLate>& gradient,
@@ -146,13 +164,13 @@ class NormNarrowTeam : NormPartsTeam<T, kPacks, kCentre, true> {
   char* const weights_;  // this lane's
 };
 
-template <class T, int kPacks, bool kCentre>
+template <class T, int kPacks, bool kCentre, bool kFromOutput>
 __global__ void __launch_bounds__(ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kCentre>).threads,
                                   ShapeOfNarrow(sizeof(T), kPacks, kNormKinds<kCentre>).blocks)
     NormNarrowKernel(const __grid_constant__ NormBackward<T> a,
                      const __grid_constant__ NormBackwardGrid<T, kCentre> grid) {
   extern __shared__ __align__(128) char team_memory[];
-  NormNarrowTeam<T, kPacks, kCentre>(a, grid, team_memory).Run();
+  NormNarrowTeam<T, kPacks, kCentre, kFromOutput>(a, grid, team_memory).Run();
 }
 
 }  // namespace oneflow_lite::cuda

@@ -13,8 +13,8 @@ namespace oneflow_lite::cuda {
 
 // Rows that are no whole packs.
 struct NormColumnsPolicy {
-  static constexpr int kColumns = 8;   // of a thread, at most
-  static constexpr int kFewLanes = 8;  // have a row of up to kFewLanes * kColumns columns
+  static constexpr int kColumns = 8, kDoubleColumns = 4;  // of a thread, at most
+  static constexpr int kFewLanes = 8;  // have a row of up to so many times these columns
   static constexpr int kThreads = 256, kBlocks = 2;  // of a block; per multiprocessor, by registers
   static constexpr int kMostBlocks = 3;              // of fewer threads
   // Of a row: half has no other kernel up to there, float32 has that for wide rows.
@@ -31,15 +31,16 @@ struct NormColumnsPlan {
 inline bool PlanColumns(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
                         NormColumnsPlan* plan) {
   using P = NormColumnsPolicy;
-  if (t.aligned || t.from_output || t.compute_bytes > 4 || cols > P::MaxCols(t.pack)) return false;
-  const bool few = cols <= P::kFewLanes * P::kColumns;
-  plan->team = few ? P::kFewLanes : static_cast<int>(CeilDiv(cols, 32 * P::kColumns) * 32);
+  if (t.aligned || cols > P::MaxCols(t.pack)) return false;
+  const int most = t.compute_bytes == 8 ? P::kDoubleColumns : P::kColumns;
+  const bool few = cols <= P::kFewLanes * most;
+  plan->team = few ? P::kFewLanes : static_cast<int>(CeilDiv(cols, 32 * most) * 32);
   const int64_t teams = P::kThreads / plan->team, regions = few ? P::kThreads / 32 : teams;
   plan->threads = static_cast<int>(teams * plan->team);
   plan->units = Min(P::kBlocks * P::kThreads / plan->threads * int64_t{limits.multiprocessors},
                     CeilDiv(rows, teams));
   // The teams' sums, and at the end what their rows come to.
-  const int64_t sums = few ? 0 : teams * NormPolicy::kLeanSumBytes;
+  const int64_t sums = few ? 0 : teams * NormPolicy::LeanSumBytes(t.compute_bytes);
   plan->shared = Max(regions * t.kinds * cols * t.compute_bytes, sums);
   return true;
 }
@@ -63,9 +64,9 @@ struct NormWidePolicy {
   static constexpr int kLineMask = 112;     // which word of a line of 128 bytes an address is in
   static constexpr int kLineBytes = 128;
   static constexpr int kExchangeTurns = 8;  // rows whose sums slices exchange through memory ...
-  static constexpr int kExchangeBytes = 8 * 3 * kExchangeTurns;  // ... and their bytes of a slice
-  static constexpr int kGridUnits = 4;  // which share out all multiprocessors, at most
-  static constexpr int kMinRows = 16;
+  static constexpr int kExchangeBytes = 8 * 6 * kExchangeTurns;  // ... and their bytes of a slice
+  static constexpr int kMaxCluster = 16;
+  static constexpr int kGridUnits = 4;    // which share out all multiprocessors, at most
   static constexpr int kMinTurns = 8;     // rows of a block, for a second one per multiprocessor
   static constexpr int kMinPacks = 256;   // of a row
   static constexpr int kFewRows = 2048;   // for which MicrosecondsOf is asked
@@ -109,7 +110,8 @@ inline int64_t BlocksPerMultiprocessor(int64_t workers, int64_t rows, const Devi
 }
 
 // A plan with so many slices, or a few less; false where they do not fit. grid: they are no
-// cluster, but exchange sums through memory. max_clusters as in PlanOnChip.
+// cluster, but exchange sums through memory. max_clusters(slices) says how many clusters of so many
+// blocks, one per multiprocessor, the device holds at once; 0: it has none.
 template <class MaxClusters>
 bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTraits& t,
                 const DeviceLimits& limits, const MaxClusters& max_clusters, NormWidePlan* plan) {
@@ -151,7 +153,7 @@ bool PlanWideAs(int slices, bool grid, int64_t rows, int64_t cols, const NormTra
 // What a plan is worth: the multiprocessors that have work, times the warps of workers of each, of
 // which more than `enough` gain nothing.
 inline int64_t WorthOf(const NormWidePlan& plan, const NormTraits& t, const DeviceLimits& limits) {
-  const int enough = t.pack == 4 ? 4 : t.aligned ? 8 : 10;
+  const int enough = t.pack <= 4 ? 4 : t.aligned ? 8 : 10;
   const int64_t blocks = plan.units * plan.slices, each = CeilDiv(blocks, limits.multiprocessors);
   return Min(blocks, limits.multiprocessors) * Min(each * plan.workers / 32, enough);
 }
@@ -174,12 +176,11 @@ template <class MaxClusters>
 bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimits& limits,
               const MaxClusters& max_clusters, NormWidePlan* plan) {
   using P = NormWidePolicy;
-  if (!limits.clusters || t.compute_bytes > 4 || rows < P::kMinRows) return false;
-  if (cols < int64_t{P::kMinPacks} * t.pack) return false;
+  if (!limits.clusters || cols < int64_t{P::kMinPacks} * t.pack) return false;
   NormWidePlan next;
   plan->units = 0;
   int64_t best = 0;
-  for (int slices = 1; slices <= NormPolicy::kMaxCluster; ++slices) {
+  for (int slices = 1; slices <= P::kMaxCluster; ++slices) {
     if (!PlanWideAs(slices, false, rows, cols, t, limits, max_clusters, &next)) continue;
     const int64_t worth = WorthOf(next, t, limits);
     if (worth > best) best = worth, *plan = next;
@@ -192,12 +193,10 @@ bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimit
       if (time < least) least = time, *plan = next;
     }
   }
-  // Teams have whole packs in clusters of 16, too, and more of them.
-  const int64_t of_teams = int64_t{NormPolicy::kThreads} * t.many * NormPolicy::kMaxCluster;
-  if (!limits.cooperative || (t.aligned && cols <= of_teams * t.pack)) return plan->units > 0;
+  if (!limits.cooperative) return plan->units > 0;
   for (int units = P::kGridUnits; units > 0 && plan->units == 0; --units) {
     const int slices = limits.multiprocessors / units;
-    if (slices <= NormPolicy::kMaxCluster) continue;
+    if (slices <= P::kMaxCluster) continue;
     if (PlanWideAs(slices, true, rows, cols, t, limits, max_clusters, &next)) *plan = next;
   }
   return plan->units > 0;
@@ -208,10 +207,10 @@ bool PlanWide(int64_t rows, int64_t cols, const NormTraits& t, const DeviceLimit
 
 // Parts of the gradients of weight and bias: one of each unit, of which there is a block or a few
 // per multiprocessor, or as many fewer as a row has slices. Rows that start otherwise between
-// multiples of 16 bytes add at most a pack's elements (AlignUnits, NormWideRows).
+// multiples of 16 bytes add at most a pack's elements (NormWideRows).
 inline int64_t MostNormParts(int64_t rows, int64_t cols, const NormTraits& t,
                              const DeviceLimits& limits) {
-  const int64_t packs = PacksOfRow(cols, t), slices = CeilDiv(packs, NormPolicy::kBlockPacks);
+  const int64_t packs = PacksOfRow(cols, t), slices = CeilDiv(packs, NormPolicy::kTeamPacks);
   int64_t blocks = slices > 1 ? 1 : BlocksPerMultiprocessor(CeilDiv(packs, t.many), rows, limits);
   const bool narrow = packs <= 32 * NormPolicy::kNarrowPacks;
   if (narrow && blocks < NormPolicy::kNarrowBlocks) blocks = NormPolicy::kNarrowBlocks;
@@ -221,15 +220,9 @@ inline int64_t MostNormParts(int64_t rows, int64_t cols, const NormTraits& t,
   return (units < 1 ? 1 : units < rows ? units : rows) + t.pack;
 }
 
-// Bytes of a row's sums beside them: of chunks that a first kernel adds up (PlanSlices), which is
-// not asked where a block has room for its rows; or of slices that exchange them.
-inline int64_t MostNormSumBytes(int64_t rows, int64_t cols, int64_t bytes, const NormTraits& t,
-                                const DeviceLimits& limits) {
-  constexpr int kRoomy = 224 << 10;
-  if (PacksOfRow(cols, t) <= NormPolicy::kThreads && limits.shared_per_block >= kRoomy) return 0;
-  const int64_t chunks = int64_t{NormPolicy::kSumBlocks} * limits.multiprocessors;
-  const int64_t slices = int64_t{limits.multiprocessors} * NormWidePolicy::kExchangeBytes;
-  return CeilDiv(Max(Max(rows, chunks) * bytes, slices), 16) * 16;
+// Bytes beside them, in which slices exchange their sums.
+inline int64_t MostNormSumBytes(const DeviceLimits& limits) {
+  return CeilDiv(int64_t{limits.multiprocessors} * NormWidePolicy::kExchangeBytes, 16) * 16;
 }
 
 }  // namespace oneflow_lite::cuda

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The small kernels beside the norms' backward: the row sums that slices of a very wide row need to
-// know beforehand, and the last step of the gradients of weight and bias: parts are added up, or
-// what norms/backward/few.cuh left is corrected.
+// The small kernels beside the norms' backward, the last step of the gradients of weight and bias:
+// parts are added up, or what norms/backward/few.cuh left is corrected.
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
@@ -12,87 +11,15 @@
 
 namespace oneflow_lite::cuda {
 
-// Packs [begin, end) of a row. kAligned: those of x start at multiples of 16 bytes, as dy's do.
-template <bool kAligned, class T, bool kCentre>
-OFL_DEVICE NormSums<T, kCentre> SumPacks(const NormBackward<T>& a, int64_t row, int64_t begin,
-                                         int64_t end) {
-  using C = ComputeType<T>;
-  constexpr int N = kPackSize<T>, kUnroll = NormPolicy::kSumUnroll;
-  const T* x = a.x + row * a.x_stride;
-  const T* dy = a.dy + row * a.cols;
-  const PaddedRow<N> padded(dy, a.cols);
-  const C mean = kCentre && !a.from_output ? a.mean[row] : C(0);
-  NormSums<T, kCentre> sums;
-  for (int64_t p = begin + threadIdx.x; p < end; p += kUnroll * blockDim.x) {
-    Pack<T, N> packed_x[kUnroll], packed_dy[kUnroll];
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      const int64_t col = padded.Column(p + u * blockDim.x);
-      const int first = padded.First(col), last = padded.Last(col);
-      if (p + u * blockDim.x >= end) continue;
-      if (first == 0 && last == N) {
-        packed_x[u] = kAligned ? LoadAlignedPack<N>(x + col) : LoadPack<N>(x + col);
-        packed_dy[u] = LoadAlignedPack<N>(dy + col);
-      } else {
-        packed_x[u] = LoadPart<T, N>(x + col, first, last, T(0));
-        packed_dy[u] = LoadPart<T, N>(dy + col, first, last, T(0));
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      if (p + u * blockDim.x >= end) continue;
-      const int64_t col = padded.Column(p + u * blockDim.x);
-      const int first = padded.First(col), last = padded.Last(col);
-      Pack<C, N> v = ConvertPack<C>(packed_x[u]), bias;
-      const Pack<C, N> g = ConvertPack<C>(packed_dy[u]);
-      const auto w = LoadWeights<C, N, T>(a.weight, a.float_weight, col, first, last, C(1));
-      if (a.from_output) {
-        bias = LoadWeights<C, N, T>(a.bias, a.float_weight, col, first, last, C(0));
-      }
-      if (a.from_output) {
-        ToValues<kCentre, true>(v, w, bias, mean);
-      } else {
-        ToValues<kCentre, false>(v, w, bias, mean);
-      }
-      if (first > 0 || last < N) ClearOutside(v, first, last);
-#pragma unroll
-      for (int i = 0; i < N; ++i) sums.Add(g.v[i] * w.v[i], v.v[i]);
-    }
-  }
-  return sums;
-}
-
-// sums[rows][chunks].
-template <class T, bool kCentre>
-__global__ void __launch_bounds__(NormPolicy::kSumThreads)
-    NormBackwardSumsKernel(const __grid_constant__ NormBackward<T> a, int chunks,
-                           NormSums<T, kCentre>* sums) {
-  constexpr int N = kPackSize<T>;
-  __shared__ __align__(16) char scratch[Block::kScratchBytes];
-  Block block(scratch);
-  const int64_t packs = (a.cols + N - 1) / N + 1;  // the last may be empty
-  for (int64_t item = blockIdx.x; item < a.rows * chunks; item += gridDim.x) {
-    const int64_t row = item / chunks, chunk = item % chunks;
-    const PaddedRow<N> padded(a.dy + row * a.cols, a.cols);
-    const int64_t begin = packs * chunk / chunks;
-    int64_t end = packs * (chunk + 1) / chunks;
-    if (end > padded.packs()) end = padded.packs();
-    const T* x = a.x + row * a.x_stride + padded.Column(0);
-    auto part = IsAlignedFor<uint4>(x) ? SumPacks<true, T, kCentre>(a, row, begin, end)
-                                       : SumPacks<false, T, kCentre>(a, row, begin, end);
-    part = block.Reduce(part, Plus{}, NormSums<T, kCentre>{});
-    if (threadIdx.x == 0) sums[item] = part;
-  }
-}
-
 // dweight and dbias from parts[units][kinds] (of any grid), added up in a fixed order.
 // blockIdx.y: which. A pack has `vectors` of 16 bytes of C; 1 where columns are in their order.
-template <class Weight, class C>
-__global__ void __launch_bounds__(NormPolicy::kReduceLanes* NormPolicy::kReduceWays)
+// kWays: of a block's threads with the same columns.
+template <class Weight, class C, int kWays>
+__global__ void __launch_bounds__(NormPolicy::kReduceLanes* kWays)
     NormReducePartsKernel(const C* parts, int units, int64_t cols, int vectors, Weight* dweight,
                           Weight* dbias) {
   using P = NormPolicy;
-  constexpr int N = kPackSize<C>, kLanes = P::kReduceLanes, kWays = P::kReduceWays;
+  constexpr int N = kPackSize<C>, kLanes = P::kReduceLanes;
   constexpr int kColumns = kLanes * N;
   __shared__ C slots[kWays][kColumns];
   WaitForPreviousKernel();
@@ -270,10 +197,17 @@ cudaError_t ReduceParts(const NormBackward<T>& a, const void* parts, int64_t uni
                     static_cast<unsigned>(kNormKinds<kCentre>));
   return VisitBool(a.float_weight, [&](auto of_float) {
     using Weight = std::conditional_t<decltype(of_float)::value, float, T>;
-    return LaunchAfter(site, NormReducePartsKernel<Weight, C>, blocks,
-                       P::kReduceLanes * P::kReduceWays, static_cast<const C*>(parts),
-                       static_cast<int>(units), a.cols, vectors, static_cast<Weight*>(a.dweight),
-                       static_cast<Weight*>(a.dbias));
+    const auto launch = [&](auto ways) {
+      constexpr int kWays = decltype(ways)::value;
+      return LaunchAfter(site, NormReducePartsKernel<Weight, C, kWays>, blocks,
+                         P::kReduceLanes * kWays, static_cast<const C*>(parts),
+                         static_cast<int>(units), a.cols, vectors, static_cast<Weight*>(a.dweight),
+                         static_cast<Weight*>(a.dbias));
+    };
+    // Of few parts, as those of wide rows are, most ways would have nothing.
+    const bool few = units <= P::kReduceUnroll * P::kFewReduceWays;
+    return VisitNumber<P::kFewReduceWays, P::kReduceWays>(few ? P::kFewReduceWays : P::kReduceWays,
+                                                          launch);
   });
 }
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Teams of threads (norms/policy.h) that stay for a whole launch and visit row after row. The next
-// rows are copied into a ring of stages in shared memory while the team works on the current one. A
-// thread's columns are the same in every row, so that weights wait on chip and gradients of weights
-// gather in registers: a team's rows all start at the same distance from a multiple of 16 bytes
-// (the plan sees to that).
+// Teams of threads (norms/policy.h) that stay for a whole launch and visit row after row of whole
+// packs. A thread's columns are the same in every row, so that weights wait on chip and gradients
+// of weights gather in registers.
 #pragma once
 
 #include "primitive/cuda/chip/async_copy.cuh"
-#include "primitive/cuda/chip/cluster_exchange.cuh"
 #include "primitive/cuda/chip/group.cuh"
 #include "primitive/cuda/chip/packs_on_chip.cuh"
 #include "primitive/cuda/norms/math.cuh"
@@ -82,145 +79,62 @@ class TeamSums {
   C posted_;
 };
 
-// Where a launch's teams are.
-struct NormGrid {
-  int team, slices, stages;
-  int slack;     // bytes of a tensor in a stage beside those of its packs
-  bool cluster;  // the slices of a row are a cluster, which exchanges its sums
+// Where a launch's teams are, and where they leave their parts.
+template <class T, bool kCentre>
+struct NormBackwardGrid {
+  using C = ComputeType<T>;
+  int team, stages;
+  int step;   // rows from one of a team to its next
+  int slack;  // bytes of a tensor in a stage beside those of its packs
+  bool needs_sums;
+  bool last;  // a single unit, which writes dweight and dbias itself
+  C share;    // 1 / cols
+  // [units][kNormKinds] rows of PartPitch: all packs' first 16 bytes of C, then their second ones,
+  // and so on.
+  C* parts;
 };
 
 // Bulk copies are faster where both ends lie alike between multiples of so many bytes.
 inline constexpr int kNormLineBytes = 128;
 
-inline constexpr int kNormBarrierBytes =
-    NormPolicy::kMaxWarps * NormPolicy::kMaxStages * ClusterBarrier::kBytes;
-inline constexpr int kNormScratchBytes =
-    (ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes +
-     kNormBarrierBytes + kNormLineBytes - 1) /
-    kNormLineBytes * kNormLineBytes;
-
 // Packs per thread of the wider teams: 16 columns, 8 of float64.
 template <class T>
 inline constexpr int kManyPacks = sizeof(T) == 2 ? 2 : 4;
 
-// One thread's part in its team. kAligned: every row of every tensor starts at a multiple of 16
-// bytes.
-//
-// Packs are whole and follow the 16-byte boundaries of an anchor, a dense tensor. A stage holds the
-// words of 16 bytes of each tensor that a team's packs touch, as they lie in memory. Where its rows
-// lie otherwise than the anchor's, a pack is made of two words. The few columns of a row in front
-// of its packs and behind them are dealt out to the threads of the first block, one each.
-template <class T, int kPacks, bool kAligned>
+// One thread's part in its team, and what its rows add to the gradients of weight and bias: at the
+// end added up over a block's teams and left in memory, for a second kernel.
+template <class T, int kPacks, bool kCentre>
 class NormTeam {
  protected:
   using C = ComputeType<T>;
-  static constexpr int N = kPackSize<T>;
+  static constexpr int N = kPackSize<T>, kKinds = kNormKinds<kCentre>;
   using Values = Pack<C, N>;
-  static constexpr int kWordBytes = kWarp * kPackBytes;  // of a warp
 
-  OFL_DEVICE NormTeam(const NormGrid& grid, char* shared, const T* anchor, int64_t rows,
-                      int64_t cols)
-      : grid_(grid), shared_(shared) {
+  OFL_DEVICE NormTeam(const NormBackward<T>& a, const NormBackwardGrid<T, kCentre>& grid,
+                      char* shared)
+      : a_(a),
+        grid_(grid),
+        shared_(shared),
+        team_(threadIdx.x / grid.team),
+        rank_(threadIdx.x % grid.team),
+        packs_(static_cast<int>(a.cols / N)),
+        column_(rank_ * N) {
     const int teams = blockDim.x / grid.team;
-    team_ = threadIdx.x / grid.team;
-    rank_ = threadIdx.x % grid.team;
-    unit_ = blockIdx.x / grid.slices;
-    step_ = static_cast<int>(gridDim.x / grid.slices) * teams;
-    row_ = int64_t{unit_} * teams + team_;
-    // All teams come to as many turns as the first.
-    turns_ = TurnsFrom(row_, rows);
-    block_turns_ = TurnsFrom(row_ - team_, rows);
-    const RowSpan<N> span(kAligned ? 0 : ElementsToBoundary(anchor + row_ * cols), cols);
-    const int64_t first = int64_t{slice()} * grid.team * kPacks;
-    const int64_t packs = span.packs - first, capacity = int64_t{grid.team} * kPacks;
-    packs_ = static_cast<int>(packs < 0 ? 0 : packs < capacity ? packs : capacity);
-    column_ = span.PackColumn(first + rank_);
-    extra_ = -1;
-    // The last threads': the first ones start copies.
-    const int extra = grid.team - 1 - rank_;
-    if (!kAligned && slice() == 0 && extra < span.extras()) extra_ = span.Column(extra);
+    row_ = int64_t{blockIdx.x} * teams + team_;
+    turns_ = row_ < a.rows ? static_cast<int>((a.rows - row_ + grid.step - 1) / grid.step) : 0;
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) {
+      ClearOutside(dweight_[k], 0, 0);
+      ClearOutside(dbias_[k], 0, 0);
+    }
   }
-
-  OFL_DEVICE int TurnsFrom(int64_t row, int64_t rows) const {
-    return row < rows ? static_cast<int>((rows - row + step_ - 1) / step_) : 0;
-  }
-  OFL_DEVICE int slice() const { return blockIdx.x % grid_.slices; }
 
   // Pack k of this thread: whether there is one, and where it starts.
   OFL_DEVICE int Offset(int k) const { return k * grid_.team * N; }
   OFL_DEVICE bool Has(int k) const { return k * grid_.team + rank_ < packs_; }
 
-  // Packs of this thread in shared memory, in words that lie a warp's words apart.
-  template <class P>
-  OFL_DEVICE static P Read(const char* slots, int index) {
-    return LoadApart<P>(slots + index * static_cast<int>(sizeof(P)) * kWarp, kWarp);
-  }
-  template <class P>
-  OFL_DEVICE static void Write(char* slots, int index, const P& pack) {
-    StoreApart(slots + index * static_cast<int>(sizeof(P)) * kWarp, kWarp, pack);
-  }
-
-  // This thread's part of a weight or bias (LoadWeights), as it is kept in shared memory.
-  OFL_DEVICE Values WeightsInMemory(const void* weights, bool is_float, int k, C missing) const {
-    return LoadWeights<C, N, T>(weights, is_float, column_ + Offset(k), 0, Has(k) ? N : 0, missing);
-  }
-
-  // The team's part of a stage, which has a row of x and one of dy.
+  // Of a row of one tensor in a stage.
   OFL_DEVICE int TensorBytes() const { return grid_.team * kPacks * kPackBytes + grid_.slack; }
-  OFL_DEVICE int StageBytes() const { return 2 * TensorBytes(); }
-  // Pack k of a tensor, of which `words` is this thread's first word in a stage. past: bytes of
-  // that in front of the pack, 0 where like.
-  OFL_DEVICE Pack<T, N> PackOf(const char* words, int k, bool like, unsigned past) const {
-    const char* const at = words + k * grid_.team * kPackBytes;
-    if (kAligned || like) return LoadAlignedPack<N>(reinterpret_cast<const T*>(at));
-    return ShiftedPackOnChip<T, N>(at, past);
-  }
-
-  // Where a team's words begin in its part of a stage, by where one of this thread's packs is.
-  OFL_DEVICE int Shift(const T* pack) const {
-    if (grid_.team <= kWarp) return 0;
-    const auto low = static_cast<unsigned>(reinterpret_cast<uintptr_t>(pack));
-    return static_cast<int>((low - rank_ * kPackBytes) & (kNormLineBytes - kPackBytes));
-  }
-  // The words of a team's packs in a row of one tensor.
-  struct Span {
-    const char* from;
-    int bytes;
-  };
-  OFL_DEVICE Span SpanOf(const T* row) const {
-    const auto begin = reinterpret_cast<uintptr_t>(row + (column_ - rank_ * N));
-    const auto past = static_cast<unsigned>(begin) & (kPackBytes - 1);
-    const int words = packs_ + (past > 0 && packs_ > 0 ? 1 : 0);
-    return {reinterpret_cast<const char*>(begin - past), words * kPackBytes};
-  }
-  // Leaves the word in which the tensor ends out of a span, and copies what is of it by itself.
-  OFL_DEVICE void CopyEnd(char* words, Span& span, const T* end) const {
-    const unsigned past = BytesPastBoundary(end);
-    const char* const word = reinterpret_cast<const char*>(end) - past;
-    if (past == 0 || span.bytes == 0 || span.from + span.bytes <= word) return;
-    span.bytes -= kPackBytes;
-    T* const to = reinterpret_cast<T*>(words + span.bytes);
-    const T* const from = reinterpret_cast<const T*>(word);
-#pragma unroll 1
-    for (int i = 0; i < static_cast<int>(past / sizeof(T)); ++i) to[i] = from[i];
-  }
-
-  // Whether one thread of the team copies for all.
-  OFL_DEVICE bool IsBulk() const { return HasBulkCopies() && grid_.team > kWarp; }
-  // By every thread of a team, a span into its words.
-  OFL_DEVICE void CopyTogether(char* words, const Span& span) const {
-#pragma unroll 1
-    for (int at = rank_ * kPackBytes; at < span.bytes; at += grid_.team * kPackBytes) {
-      CopyAsync(words + at, span.from + at, kPackBytes);
-    }
-  }
-
-  OFL_DEVICE void PrefetchTogether(const Span& span) const {
-#pragma unroll 1
-    for (int at = rank_ * kNormLineBytes; at < span.bytes; at += grid_.team * kNormLineBytes) {
-      PrefetchToL2(span.from + at);
-    }
-  }
 
   // All threads of the team come here.
   OFL_DEVICE void Meet() const {
@@ -230,62 +144,102 @@ class NormTeam {
       __syncwarp();
     }
   }
-  // The sum over the team, in two steps: all threads post, meet, and get the same bits. Sums: at
-  // most kReduceSlotBytes.
-  template <class Sums>
-  OFL_DEVICE Sums Post(const Sums& mine) {
-    if (grid_.team < kWarp) {
-      Sums sums = mine;
-#pragma unroll
-      for (int mask = kWarp / 4; mask > 0; mask /= 2) {
-        if (2 * mask <= grid_.team) sums = sums + ShuffleXor(sums, mask);
+
+  // Whether a block's parts are those of its threads, so that each thread can store its own, by
+  // StoreStraight, without meeting the others.
+  OFL_DEVICE bool IsStraight() const {
+    return static_cast<int>(blockDim.x) == PerRegion() && grid_.team >= kWarp && !grid_.last;
+  }
+  OFL_DEVICE void StoreStraight() const {
+    Unroll<kKinds * kVectors>([&](int i) {
+      Unroll<kPacks>([&](int k) {
+        if (Has(k)) StoreVector(i, k * grid_.team + rank_, VectorOf(i, k));
+      });
+    });
+  }
+  // Adds up the block's teams, in a fixed order, in the memory from `shared` on, of which each
+  // region has [kinds][vectors of a pack][packs].
+  OFL_DEVICE void StoreParts(char* shared) {
+    if (IsStraight()) return StoreStraight();
+    if (grid_.team < kWarp) AddGroups();  // which all have the same columns
+    const int regions = static_cast<int>(blockDim.x) / PerRegion();
+    const int step = packs_, size = kKinds * kVectors * step;
+    Place* const memory = reinterpret_cast<Place*>(shared);
+    Place* const mine = memory + static_cast<int>(threadIdx.x) / PerRegion() * size;
+    const bool holds = static_cast<int>(threadIdx.x) % PerRegion() < grid_.team;
+    Unroll<kPacks>([&](int k) {
+      if (!holds || !Has(k)) return;
+      const int pack = k * grid_.team + rank_;
+      Unroll<kKinds * kVectors>([&](int i) { mine[i * step + pack].Put(VectorOf(i, k)); });
+    });
+    __syncthreads();
+#pragma unroll 1
+    for (int at = threadIdx.x; at < size; at += blockDim.x) {
+      Vector sum = memory[at].Get();
+#pragma unroll 4
+      for (int r = 1; r < regions; ++r) sum += memory[r * size + at].Get();
+      const int i = at / step, pack = at % step;
+      if (!grid_.last) {
+        StoreVector(i, pack, sum);
+        continue;
       }
-      return sums;
+      const int64_t col = int64_t{pack} * N + i % kVectors * kPackSize<C>;
+      void* const gradient = i < kVectors ? a_.dweight : a_.dbias;
+      if (!gradient) continue;
+      Unroll<kPackSize<C>>(
+          [&](int j) { StoreWeightGradient<T>(gradient, a_.float_weight, col + j, sum.v[j]); });
     }
-    const Sums sums = ReduceLanes<kWarp>(mine, Plus{});
-    if (grid_.team > kWarp && threadIdx.x % kWarp == 0) {
-      *reinterpret_cast<Sums*>(SumSlots() + threadIdx.x / kWarp * kReduceSlotBytes) = sums;
-    }
-    return sums;
-  }
-  template <class Sums>
-  OFL_DEVICE Sums Total(const Sums& posted) {
-    if (grid_.team <= kWarp) return posted;
-    const int warps = grid_.team / kWarp, lane = threadIdx.x % kWarp;
-    // Words: the compiler would read the struct byte by byte.
-    constexpr int kWords = sizeof(Sums) / kPackBytes;
-    uint4 words[kWords] = {};
-    if (lane < warps) {
-      const char* const slot = SumSlots() + (team_ * warps + lane) * kReduceSlotBytes;
-#pragma unroll
-      for (int i = 0; i < kWords; ++i) words[i] = reinterpret_cast<const uint4*>(slot)[i];
-    }
-    phase_ ^= 1;
-    Sums all;
-    memcpy(&all, words, sizeof(Sums));
-    return ReduceLanes<kWarp>(all, Plus{});
-  }
-  // The two halves alternate: see Block.
-  OFL_DEVICE char* SumSlots() const {
-    return shared_ + ClusterExchange::kScratchBytes +
-           phase_ * NormPolicy::kMaxWarps * kReduceSlotBytes;
-  }
-  // The barrier object of a stage of the team.
-  OFL_DEVICE ClusterBarrier Barrier(int stage) const {
-    return ClusterBarrier(
-        shared_ + ClusterExchange::kScratchBytes + 2 * NormPolicy::kMaxWarps * kReduceSlotBytes,
-        team_ * NormPolicy::kMaxStages + stage);
   }
 
-  const NormGrid& grid_;
+  const NormBackward<T>& a_;
+  const NormBackwardGrid<T, kCentre>& grid_;
   char* const shared_;
-  ClusterExchange cluster_;
-  int phase_ = 0;
-  int team_, rank_, unit_, step_, turns_, block_turns_;
-  int packs_;  // of the team in a row
+  const int team_, rank_;
+  const int packs_;       // of a row
+  const int64_t column_;  // where this thread's first pack starts
+  int turns_;
   int64_t row_;
-  int64_t column_;  // where this thread's first pack starts
-  int64_t extra_;   // its column outside of packs, or -1
+  // What the rows add to the gradients of weight and bias.
+  Values dweight_[kPacks], dbias_[kPacks];
+
+ private:
+  using Vector = Pack<C, kPackSize<C>>;
+  using Place = OnChipPack<C, kPackSize<C>>;
+  static constexpr int kVectors = N / kPackSize<C>;  // of a pack
+
+  // Threads that have a region of their own in the ring's memory: a warp's, or a larger team's.
+  OFL_DEVICE int PerRegion() const { return grid_.team < kWarp ? kWarp : grid_.team; }
+  OFL_DEVICE C* Part(int kind) const {
+    return grid_.parts + (int64_t{blockIdx.x} * kKinds + kind) * PartPitch<C>(a_.cols);
+  }
+
+  // Vector i, over kinds, of this thread's pack k.
+  OFL_DEVICE Vector VectorOf(int i, int k) const {
+    const Values& values = i < kVectors ? dweight_[k] : dbias_[k];
+    Vector v;
+    memcpy(&v, values.v + i % kVectors * kPackSize<C>, sizeof(v));
+    return v;
+  }
+  // The same of a pack in memory.
+  OFL_DEVICE void StoreVector(int i, int pack, const Vector& v) const {
+    const int kind = i / kVectors;
+    if (!(kind == 0 ? a_.dweight : a_.dbias)) return;
+    const int64_t at = i % kVectors * (a_.cols / N) + pack;
+    StoreAlignedPack(Part(kind) + at * kPackSize<C>, v);
+  }
+
+  // Over the groups of a warp; its first group gets the sums.
+  OFL_DEVICE void AddGroups() {
+#pragma unroll 1
+    for (int mask = kWarp / 2; mask >= grid_.team; mask /= 2) {
+      Unroll<kPacks>([&](int k) {
+        Unroll<N>([&](int i) {
+          dweight_[k].v[i] += ShuffleXor(dweight_[k].v[i], mask);
+          if (kCentre) dbias_[k].v[i] += ShuffleXor(dbias_[k].v[i], mask);
+        });
+      });
+    }
+  }
 };
 
 }  // namespace oneflow_lite::cuda

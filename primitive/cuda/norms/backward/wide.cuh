@@ -342,26 +342,20 @@ namespace internal {
 template <class T, bool kCentre>
 bool PlanWideFor(int64_t rows, int64_t cols, NormTraits traits, const DeviceLimits& limits,
                  NormWidePlan* plan) {
-  if constexpr (sizeof(T) > 4) {
-    return false;
-  } else {
-    using C = ComputeType<T>;
-    traits.scratch_bytes = sizeof(NormWideScratch<C, NormSums<T, kCentre>>);
-    return PlanWide(
-        rows, cols, traits, limits,
-        [&](int blocks) {
-          return MaxClusters<NormWideKernel<T, kCentre, false>>(  // the same for all
-              blocks, NormWidePolicy::kMaxWorkers + NormWidePolicy::kOtherThreads, limits);
-        },
-        plan);
-  }
+  traits.scratch_bytes = sizeof(NormWideScratch<ComputeType<T>, NormSums<T, kCentre>>);
+  const auto clusters = [&](int blocks) {
+    return MaxClusters<NormWideKernel<T, kCentre, false>>(  // the same for all
+        blocks, NormWidePolicy::kMaxWorkers + NormWidePolicy::kOtherThreads, limits);
+  };
+  return PlanWide(rows, cols, traits, limits, clusters, plan);
 }
 
 // Where in the workspace the parts of the gradients of weight and bias are, in bytes: behind what
 // slices exchange.
 template <class T, bool kCentre>
 int64_t WidePartsAt(const NormWidePlan& plan) {
-  using Exchange = NormSliceExchange<NormSums<T, kCentre>, kNormSumCount<T, kCentre>>;
+  using Exchange =
+      NormSliceExchange<NormSums<T, kCentre>, ComputeType<T>, kNormSumCount<T, kCentre>>;
   return plan.grid ? 8 * Exchange::Words(plan.units, plan.slices) : 0;  // turns are even
 }
 
@@ -382,17 +376,13 @@ cudaError_t LaunchNormWideAs(const NormWidePlan& plan, const NormBackward<T>& a,
 template <bool kCentre, class T>
 cudaError_t LaunchNormWide(const NormWidePlan& plan, const NormBackward<T>& a,
                            const LaunchSite& site) {
-  if constexpr (sizeof(T) > 4) {
-    return cudaErrorInvalidValue;  // has no such plan
-  } else {
-    const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
-      constexpr auto kernel = NormWideKernel<T, kCentre, decltype(from_output)::value>;
-      return LaunchNormWideAs<kCentre, kernel>(plan, a, site);
-    });
-    if (error != cudaSuccess) return error;
-    const void* parts = static_cast<char*>(site.workspace) + WidePartsAt<T, kCentre>(plan);
-    return ReduceParts<kCentre>(a, parts, plan.parts(), 1, site);
-  }
+  const cudaError_t error = VisitBool(a.from_output, [&](auto from_output) {
+    constexpr auto kernel = NormWideKernel<T, kCentre, decltype(from_output)::value>;
+    return LaunchNormWideAs<kCentre, kernel>(plan, a, site);
+  });
+  if (error != cudaSuccess) return error;
+  const void* parts = static_cast<char*>(site.workspace) + WidePartsAt<T, kCentre>(plan);
+  return ReduceParts<kCentre>(a, parts, plan.parts(), 1, site);
 }
 
 }  // namespace internal

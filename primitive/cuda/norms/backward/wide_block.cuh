@@ -138,7 +138,7 @@ class NormWideBlock {
   using Scratch = NormWideScratch<C, Sums>;
   static constexpr int N = kPackSize<T>, kPacks = kWidePacks<T>;
   using Values = Pack<C, N>;
-  using Exchange = NormSliceExchange<Sums, kNormSumCount<T, kCentre>>;
+  using Exchange = NormSliceExchange<Sums, C, kNormSumCount<T, kCentre>>;
 
   OFL_DEVICE NormWideBlock(const NormBackward<T>& a, const NormWideGrid<T>& grid, char* shared)
       : a_(a),
