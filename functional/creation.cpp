@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "functional/argument_names.h"
 #include "functional/binary.h"
 #include "functional/copy.h"
 #include "functional/in_place.h"
@@ -19,7 +20,9 @@
 namespace oneflow_lite::functional {
 namespace {
 
+// A new tensor, or why there is none: what it is asked for is its size.
 StatusOr<Tensor> Leaf(StatusOr<Tensor> t, bool requires_grad) {
+  if (!t.ok()) return WithArgument(t.status(), "shape", "size");
   if (t.ok() && requires_grad) OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(*t, true));
   return t;
 }

@@ -278,7 +278,8 @@ StatusOr<Tensor> LuSolve(const Tensor& given, const Tensor& pivots, const Tensor
   const int64_t n = lu.shape()[lu.ndim() - 1];
   if (side.shape()[side.ndim() - 2] != n) {
     return Error(ErrorKind::kShape, kName, "(): B has shape ", b.shape().ToString(), ", expected ",
-                 n, left ? " rows" : " columns", " to go with LU of shape ", lu.shape().ToString());
+                 n, left ? " rows" : " columns", " to go with a matrix of shape ",
+                 lu.shape().ToString());
   }
   OFL_RETURN_IF_ERROR(BroadcastBatches(kName, &lu, &side));
   rows = lu.shape().dims();
