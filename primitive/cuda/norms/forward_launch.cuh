@@ -151,32 +151,17 @@ cudaError_t LaunchBlocks(const NormWholePlan& plan, const NormWhole<T>& p, const
                   p);
 }
 
-// rms_norm of rows as planned, if they are norms/forward_wide.cuh's.
-template <int kPacks, class T>
-cudaError_t LaunchStaged(NormWholePlan plan, const NormWhole<T>& p, const LaunchSite& site) {
-  using P = NormStagedPolicy;
-  constexpr auto kernel = &NormStagedKernel<T, kPacks>;
-  const auto bytes = [](int blocks, int threads) {
-    return P::Bytes(kPacks, threads) +
-           WarpExchange<NormPart<ComputeType<T>>>::Bytes(blocks, threads);
-  };
-  const int64_t most = bytes(kMaxClusterBlocks, P::kThreads);
-  if (plan.packs != kPacks || plan.blocks == 1 || !p.plain ||
-      P::kBlocks * (most + kReservedSharedBytes) > site.limits.shared_per_multiprocessor) {
-    return kNotServed;
-  }
-  const cudaError_t error = AllowAllShared<kernel>(site.limits);
-  if (error != cudaSuccess) return error;
-  const int most_blocks = MaxClusterBlocks<kernel>(P::kThreads, most, site.limits);
-  if (plan.threads > P::kSmallThreads && plan.blocks >= P::kManyBlocks &&
-      2 * plan.blocks <= most_blocks) {
-    plan.blocks *= 2;
-  }
-  if (plan.blocks > most_blocks) return kNotServed;
-  plan.threads = static_cast<int>(CeilDiv(p.packs, int64_t{32} * kPacks * plan.blocks) * 32);
-  const auto slice = static_cast<int>(CeilDiv(CeilDiv(p.packs, plan.blocks), 8) * 8);  // of lines
-  return LaunchAs({plan.blocks}, kernel, p.a.rows * plan.blocks, plan.threads,
-                  bytes(plan.blocks, plan.threads), site.stream, p, slice);
+// rms_norm in clusters does better with small blocks in clusters twice as large.
+template <class T, int kPacks>
+void ShrinkBlocks(const NormWhole<T>& p, const DeviceLimits& limits, NormWholePlan* plan) {
+  using P = NormWholePolicy;
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
+  if (plan->packs != kPacks || plan->threads <= P::kSmallThreads || plan->blocks < 4) return;
+  const int most = MaxClusterBlocks<NormBlockKernel<T, false, false, kPacks>>(
+      P::kWholeThreads<T>, Exchange::Bytes(kMaxClusterBlocks, P::kWholeThreads<T>), limits);
+  if (2 * plan->blocks > most) return;
+  plan->blocks *= 2;
+  plan->threads = static_cast<int>(CeilDiv(p.packs, int64_t{32} * kPacks * plan->blocks) * 32);
 }
 
 // layer_norm of rows wider than a block's registers, if they can be cut into slices.
@@ -210,8 +195,7 @@ cudaError_t LaunchSliced(const NormForward<T>& a, const LaunchSite& site) {
 }
 
 template <bool kCentre, bool kResidual, class T>
-cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
-                        const LaunchSite& site) {
+cudaError_t LaunchWhole(NormWholePlan plan, const NormForward<T>& a, const LaunchSite& site) {
   using P = NormWholePolicy;
   const NormWhole<T> p = WholeOf(a, kCentre);
   if (plan.lanes > 0) {
@@ -235,11 +219,7 @@ cudaError_t LaunchWhole(const NormWholePlan& plan, const NormForward<T>& a,
     } else if (plan.blocks == 1 && plan.packs != kMost) {
       return VisitNumber<kEarly, kMany>(plan.packs, lone);
     }
-    if constexpr (!kCentre && sizeof(T) <= 4) {
-      cudaError_t error = LaunchStaged<kMost>(plan, p, site);
-      if (error == kNotServed) error = LaunchStaged<kMany>(plan, p, site);
-      if (error != kNotServed) return error;
-    }
+    if constexpr (!kCentre && sizeof(T) <= 4) ShrinkBlocks<T, kMost>(p, site.limits, &plan);
     return VisitNumber<kEarly, kMost, kMany>(plan.packs, blocks);
   }
 }

@@ -153,129 +153,19 @@ class NormSlicedRow {
 };
 
 // A row per cluster of blocks, each of which has `slice` packs of it, the last one the rest. Weight
-// and bias are plain; see NormWhole. Row: what a thread holds, whose block has `bytes` of `shared`.
-template <bool kCentre, class Row, class T>
-OFL_DEVICE void RunSlice(const NormWhole<T>& p, int slice, char* shared, int bytes) {
-  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
-  Exchange exchange(shared + bytes);
-  const int first = Exchange::block() * slice;
-  const int packs = p.packs - first < slice ? p.packs - first : slice;
-  Row part(p, internal::ClusterIndex(), first, packs, shared);
-  part.Load();
-  exchange.Send(part.Gather());
-  part.Store(MergeParts<kCentre>(exchange.Receive(), Exchange::values(), p.share));
-}
-
+// and bias are plain; see NormWhole.
 template <class T>
 __global__ void __launch_bounds__(NormSlicedPolicy::kThreads, NormSlicedPolicy::kBlocks)
     NormSlicedKernel(const __grid_constant__ NormWhole<T> p, int slice) {
+  using Exchange = WarpExchange<NormPart<ComputeType<T>>>;
   extern __shared__ __align__(16) char shared[];
-  RunSlice<true, NormSlicedRow<T>>(p, slice, shared, SlicedBytes(blockDim.x));
-}
-
-// rms_norm over rows of whole packs that clusters of blocks share: like norms/forward_whole.cuh,
-// but weights are copied into shared memory while the row is on its way, each to a place that no
-// other thread looks at. Asked for once a row's sum is known, as many as registers hold, they were
-// waited for again and again.
-
-struct NormStagedPolicy {
-  // With biases there is too little room, and layer_norm is slower.
-  static constexpr int kThreads = 512, kBlocks = 2;  // at most; per multiprocessor, at least
-  // Rather blocks of so many threads in clusters twice as large, from so many blocks on.
-  static constexpr int kSmallThreads = 256, kManyBlocks = 4;
-  // Shared memory for weights.
-  static constexpr __host__ __device__ int Bytes(int packs, int threads) {
-    return packs * threads * 16;
-  }
-};
-
-// What a thread holds of a row. Load, Gather and Store follow each other. That every pack may be
-// missing keeps them apart: the compiler would mix the work on all of them, and spill.
-template <class T, int kPacks>
-class NormStagedRow {
-  using C = ComputeType<T>;
-  static constexpr int N = kPackSize<T>;
-  using Values = Pack<C, N>;
-  using Stowed = StowedPack<T, N>;
-
- public:
-  // The block has `packs` packs of the row, from `first` on. staged: NormStagedPolicy::Bytes,
-  // aligned to 16.
-  OFL_DEVICE NormStagedRow(const NormWhole<T>& p, int64_t row, int first, int packs, char* staged)
-      : p_(p),
-        row_(row),
-        packs_(packs),
-        col_((first + static_cast<int>(threadIdx.x)) * N),
-        staged_(staged + threadIdx.x * kPackBytes) {}
-
-  // Asks for the row and for weights; nothing waits for them yet.
-  OFL_DEVICE void Load() {
-    const T* x = p_.a.x + row_ * p_.a.x_stride + col_;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (Has(k)) x_[k] = Stowed::Of(LoadAlignedPack<N>(x + Step(k)));
-    }
-    const T* weights = static_cast<const T*>(p_.a.weight) + col_;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (Has(k)) CopyAsync(Place(k), weights + Step(k), kPackBytes);
-    }
-    CommitCopies();
-  }
-  // What this warp's columns come to.
-  OFL_DEVICE NormPart<C> Gather() const {
-    NormPart<C> part;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) continue;
-      const Values v = ConvertPack<C>(x_[k].Get());
-#pragma unroll
-      for (int i = 0; i < N; ++i) part.squares += v.v[i] * v.v[i];
-    }
-    part.squares = ReduceLanes<kWarp>(part.squares, Plus{});
-    return part;
-  }
-  // row: what the whole row comes to.
-  OFL_DEVICE void Store(const NormPart<C>& row) const {
-    const C rstd = RstdOf<false>(row, p_.share, p_.eps);
-    if (col_ == 0 && p_.a.rstd) p_.a.rstd[row_] = rstd;
-    WaitForCopiesOf<0>();
-    T* y = p_.a.y + row_ * p_.a.cols + col_;
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) {
-      if (!Has(k)) break;
-      Values v = ConvertPack<C>(x_[k].Get());
-      const uint4 word = *reinterpret_cast<const uint4*>(Place(k));
-      Pack<T, N> weight;
-      memcpy(&weight, &word, sizeof(word));
-      const Values w = ConvertPack<C>(weight);
-#pragma unroll
-      for (int i = 0; i < N; ++i) v.v[i] = v.v[i] * rstd * w.v[i];
-      StoreAlignedPack<N>(y + Step(k), ConvertPack<T>(v));
-    }
-  }
-
- private:
-  OFL_DEVICE bool Has(int k) const {
-    return static_cast<int>(threadIdx.x + k * blockDim.x) < packs_;
-  }
-  // Columns from a thread's first pack to its pack k.
-  OFL_DEVICE static int Step(int k) { return k * static_cast<int>(blockDim.x) * N; }
-  OFL_DEVICE char* Place(int k) const { return staged_ + k * blockDim.x * kPackBytes; }
-
-  const NormWhole<T>& p_;
-  const int64_t row_;
-  const int packs_, col_;  // of the block; the thread's first column
-  char* const staged_;     // the thread's places, in shared memory
-  Stowed x_[kPacks];
-};
-
-template <class T, int kPacks>
-__global__ void __launch_bounds__(NormStagedPolicy::kThreads, NormStagedPolicy::kBlocks)
-    NormStagedKernel(const __grid_constant__ NormWhole<T> p, int slice) {
-  extern __shared__ __align__(16) char shared[];
-  RunSlice<false, NormStagedRow<T, kPacks>>(p, slice, shared,
-                                            NormStagedPolicy::Bytes(kPacks, blockDim.x));
+  Exchange exchange(shared + SlicedBytes(blockDim.x));
+  const int first = Exchange::block() * slice;
+  const int packs = p.packs - first < slice ? p.packs - first : slice;
+  NormSlicedRow<T> part(p, internal::ClusterIndex(), first, packs, shared);
+  part.Load();
+  exchange.Send(part.Gather());
+  part.Store(MergeParts<true>(exchange.Receive(), Exchange::values(), p.share));
 }
 
 }  // namespace oneflow_lite::cuda

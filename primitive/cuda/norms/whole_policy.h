@@ -18,6 +18,7 @@ struct NormWholePolicy {
   static constexpr int kLanePacks = kCentre ? 128 : 96;
   // Of 8 bytes, of narrow rows of 16-bit elements: 100 columns.
   static constexpr int kFewHalfPacks = 9, kMostHalfPacks = 64;
+  static constexpr int kSmallThreads = 256;   // of blocks of rms_norm in large clusters
   static constexpr int kMostPacks = 8;        // per thread of a block
   static constexpr int kBlockManyPacks = 4;   // ... while a block is enough: 0.97 of a copy
   static constexpr int kEarlyPacks = 2;       // ... where rows are so few that latency counts
