@@ -145,7 +145,8 @@ PyObject* GetT(PyObject* self, void*) {
 PyObject* GetMatrixT(PyObject* self, void* name) {
   return Protect([&] {
     if (Unwrap(self).ndim() < 2) {
-      return Raise(ShapeMismatch(static_cast<const char*>(name), "the tensor", Unwrap(self).shape(), "at least 2 dims"));
+      return Raise(ShapeMismatch(static_cast<const char*>(name), "the tensor", Unwrap(self).shape(),
+                                 "at least 2 dims"));
     }
     return WrapResult(functional::Transpose(Unwrap(self), -2, -1));
   });
