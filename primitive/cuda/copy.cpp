@@ -39,15 +39,18 @@ class PartsInOneLaunch {
     for (int i = 0; any && i < 2; ++i) {
       if (g.strides[i][g.ndim - 1] != 1) return false;
     }
-    bytes_ += g.numel * element_bytes_;
-    if (bytes_ > kMostBytes) return false;
-    cuda::CopyParts::Part& part = parts_.part[parts_.count++];
     const int64_t row = any ? g.dims[g.ndim - 1] : 1;
-    part = {p.src, p.dst, {}, rows ? g.strides[0][0] : row, rows ? g.strides[1][0] : row, 0, 0};
-    rows_[parts_.count - 1] = {row, g.numel / row};
-    aligned_ |= static_cast<uint64_t>(row | (rows ? part.src_row | part.dst_row : 0)) *
-                    static_cast<uint64_t>(element_bytes_) |
-                reinterpret_cast<uintptr_t>(p.src) | reinterpret_cast<uintptr_t>(p.dst);
+    const int64_t src_row = rows ? g.strides[0][0] : row, dst_row = rows ? g.strides[1][0] : row;
+    const uint64_t aligned =
+        aligned_ |
+        static_cast<uint64_t>(row | src_row | dst_row) * static_cast<uint64_t>(element_bytes_) |
+        reinterpret_cast<uintptr_t>(p.src) | reinterpret_cast<uintptr_t>(p.dst);
+    const int64_t bytes = g.numel * element_bytes_;
+    if (bytes > (aligned % 16 == 0 ? kMostPacked : kMostBytes - bytes_)) return false;
+    bytes_ += bytes;
+    aligned_ = aligned;
+    parts_.part[parts_.count] = {p.src, p.dst, {}, src_row, dst_row, 0, 0};
+    rows_[parts_.count++] = {row, g.numel / row};
     return true;
   }
 
@@ -66,8 +69,9 @@ class PartsInOneLaunch {
   }
 
  private:
-  // Beyond this a launch of its own costs a part nothing.
-  static constexpr int64_t kMostBytes = int64_t{2} << 20;
+  // Of all parts, and of each where all are words of 16 bytes: beyond this a launch of its own
+  // costs a part nothing.
+  static constexpr int64_t kMostBytes = int64_t{2} << 20, kMostPacked = int64_t{64} << 20;
   struct Rows {
     int64_t length, count;
   };

@@ -32,7 +32,7 @@ def test_cat_of_many(n, device):
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_cat_of_small_and_large(dim, dtype, device):
-    """Small parts share a launch on CUDA, 16 of them and 2 MB at most; strided ones do not."""
+    """Small parts share a launch on CUDA, 16 of them at most; strided ones do not."""
     sizes = [1, 3, 0, 64, 8, 7, 2, 1, 16, 5, 1, 1, 1, 32, 9, 4, 1, 2, 3, 100000, 6, 8, 8]
     values, parts = [], []
     for i, size in enumerate(sizes):
@@ -50,6 +50,21 @@ def test_cat_of_small_and_large(dim, dtype, device):
     few = [parts[i] for i in (3, 4, 20)]
     expected = np.concatenate([values[i] for i in (3, 4, 20)], dim)
     np.testing.assert_array_equal(host(flow.cat(few, dim)), expected)
+
+
+# On CUDA a launch takes 2 MB of any parts; where all are words of 16 bytes, 64 MB of each.
+@pytest.mark.parametrize("first", [0, 1, 8, 16])
+@pytest.mark.parametrize("sizes", [[2**20] * 2, [2**20] * 3, [2**21 + 16, 16, 2**21], [2**24] * 2,
+                                   [2**26 + 16, 32, 2**26], [600 * 16] * 17])  # fmt: skip
+def test_cat_of_parts_of_a_launch(first, sizes, device):
+    sizes = [first, *sizes] if first else sizes
+    values = [RNG.integers(0, 256, n).astype(np.uint8) for n in sizes]
+    parts = [flow.tensor(v, device=device) for v in values]
+    np.testing.assert_array_equal(host(flow.cat(parts)), np.concatenate(values))
+    if len({*sizes}) == 1:
+        rows = [p.reshape(-1, 16 * 100) if p.numel() % 1600 == 0 else p[None] for p in parts]
+        whole = [v.reshape(p.shape) for v, p in zip(values, rows, strict=True)]
+        np.testing.assert_array_equal(host(flow.cat(rows, 1)), np.concatenate(whole, 1))
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64", "int64"])

@@ -11,18 +11,32 @@ namespace {
 
 constexpr int kThreads = 256;
 
+constexpr int kPartWords = 4;  // of a thread, in flight
+
 template <class Word>
 __global__ void __launch_bounds__(kThreads)
     CopyPartsKernel(const __grid_constant__ CopyParts parts) {
   int p = 0;
   while (p + 1 < parts.count && blockIdx.x >= parts.part[p + 1].first_block) ++p;
   const CopyParts::Part& part = parts.part[p];
-  const uint32_t i = (blockIdx.x - part.first_block) * kThreads + threadIdx.x;
-  if (i >= part.words) return;
-  const uint32_t row = part.row_words.Quotient(i);
-  const uint32_t column = i - row * static_cast<uint32_t>(part.row_words.value);
-  static_cast<Word*>(part.dst)[row * part.dst_row + column] =
-      static_cast<const Word*>(part.src)[row * part.src_row + column];
+  const uint32_t first = (blockIdx.x - part.first_block) * (kPartWords * kThreads) + threadIdx.x;
+  Word words[kPartWords];
+#pragma unroll
+  for (int k = 0; k < kPartWords; ++k) {
+    const uint32_t i = first + k * kThreads;
+    if (i >= part.words) break;
+    const uint32_t row = part.row_words.Quotient(i);
+    const uint32_t column = i - row * static_cast<uint32_t>(part.row_words.value);
+    words[k] = static_cast<const Word*>(part.src)[row * part.src_row + column];
+  }
+#pragma unroll
+  for (int k = 0; k < kPartWords; ++k) {
+    const uint32_t i = first + k * kThreads;
+    if (i >= part.words) break;
+    const uint32_t row = part.row_words.Quotient(i);
+    const uint32_t column = i - row * static_cast<uint32_t>(part.row_words.value);
+    StoreWord(static_cast<Word*>(part.dst) + row * part.dst_row + column, words[k]);
+  }
 }
 
 // Elements of each line that make packs of the result: one pack, so that those of neighbouring
@@ -99,7 +113,7 @@ cudaError_t LaunchCopyParts(CopyParts parts, cudaStream_t stream) {
   uint32_t blocks = 0;
   for (int i = 0; i < parts.count; ++i) {
     parts.part[i].first_block = blocks;
-    blocks += static_cast<uint32_t>(CeilDiv(parts.part[i].words, kThreads));
+    blocks += static_cast<uint32_t>(CeilDiv(parts.part[i].words, kPartWords * kThreads));
   }
   switch (parts.word_bytes) {
     case 1:
