@@ -447,3 +447,21 @@ def test_text_and_fractions_are_no_places():
     for protocol in ANYONES.values():
         with pytest.raises(IndexError, match="integers or bool"):
             x[protocol(np.array([0.0, 1.0]))]
+
+
+# On CUDA neighbours that share a place are read in words of 16 bytes, where they are whole ones.
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+@pytest.mark.parametrize("inner", [1, 2, 4, 8, 16, 24, 100])
+@pytest.mark.parametrize("offset", [0, 1, 16])
+def test_gather_of_rows(offset, inner, dtype, device):
+    x = RNG.integers(-99, 99, (3, 7, inner + offset)).astype(dtype)
+    index = RNG.integers(0, 7, (3, 5))
+    given = flow.tensor(x, device=device)[..., offset:]
+    places = flow.tensor(index, device=device)[:, :, None].expand(3, 5, inner)
+    want = np.take_along_axis(x[..., offset:], index[:, :, None], 1)
+    np.testing.assert_array_equal(host(given.gather(1, places)), want)
+    if device == "cuda":
+        got = host(given.gather(1, places + 3))
+        beyond = (index >= 4)[:, :, None] & np.ones(inner, bool)
+        nothing = got != got if dtype.startswith("float") else got == 0
+        assert nothing[beyond].all()

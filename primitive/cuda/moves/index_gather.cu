@@ -191,6 +191,42 @@ bool SharesIndex(const Strided<3>& g, const GatherDim& p, ColumnsShape* s) {
   return true;
 }
 
+// The same in words of 16 bytes, where neighbours in whole ones of x and y share a place.
+bool InWords(int item, const GatherRun& run, GatherRun* words) {
+  const int64_t per = kPackBytes / item;
+  const Strided<3>& g = run.g;
+  if (g.ndim == 0 || g.strides[0][0] != 0 || g.strides[1][0] != 1 || g.strides[2][0] != 1) {
+    return false;
+  }
+  int64_t odd = g.dims[0] | run.stride;
+  for (int d = 1; d < g.ndim; ++d) odd |= g.strides[1][d] | g.strides[2][d];
+  const auto past = reinterpret_cast<uintptr_t>(run.x) | reinterpret_cast<uintptr_t>(run.y);
+  if (odd % per != 0 || past % kPackBytes != 0) return false;
+  *words = run;
+  words->stride /= per;
+  words->g.numel /= per, words->g.dims[0] /= per;
+  for (int d = 1; d < g.ndim; ++d) {
+    words->g.strides[1][d] /= per, words->g.strides[2][d] /= per;
+  }
+  const Divisor packs(words->g.dims[0]);
+  words->g.multiplier[0] = packs.multiplier, words->g.shift[0] = packs.shift;
+  return true;
+}
+cudaError_t LaunchWords(int item, const GatherRun& run, cudaStream_t stream) {
+  uint4 missing;
+  for (int i = 0; i < kPackBytes; i += item) {
+    memcpy(reinterpret_cast<char*>(&missing) + i, &run.missing, item);
+  }
+  const auto launch = [&](auto kernel) {
+    return Launch(kernel, CeilDiv(run.g.numel, int64_t{kGathered} * kElementwiseThreads),
+                  kElementwiseThreads, 0, stream, run.g,
+                  GatherDim{run.size, run.stride, run.from_end}, int64_t{1}, run.index,
+                  static_cast<const uint4*>(run.x), missing, static_cast<uint4*>(run.y));
+  };
+  const bool near = run.g.numel < (int64_t{1} << 31);
+  return near ? launch(GatherKernel<1, uint4, uint32_t>) : launch(GatherKernel<1, uint4, int64_t>);
+}
+
 template <class T>
 cudaError_t LaunchGather(const GatherRun& run, const DeviceLimits& limits, cudaStream_t stream) {
   if (run.g.numel <= 0) return cudaSuccess;
@@ -198,6 +234,8 @@ cudaError_t LaunchGather(const GatherRun& run, const DeviceLimits& limits, cudaS
   const auto missing = static_cast<T>(run.missing);
   const auto* x = static_cast<const T*>(run.x);
   auto* y = static_cast<T*>(run.y);
+  GatherRun words;
+  if (InWords(sizeof(T), run, &words)) return LaunchWords(sizeof(T), words, stream);
   GatherRows rows;
   if constexpr (sizeof(T) <= 4) {
     ColumnsShape columns;
