@@ -47,8 +47,7 @@ class ScatterKernel final : public PrimitiveKernel<Scatter> {
     const Dims i = Without(index.strides(), dim), s = Without(src.strides(), dim),
                d = Without(dst.strides(), dim);
     const Elementwise<3> columns = MakeElementwise<3>(Without(index.shape(), dim), {i, s, d});
-    OFL_ASSIGN_OR_RETURN(void* workspace,
-                         c.Workspace(primitive_->WorkspaceBytes(columns.numel, axis)));
+    OFL_ASSIGN_OR_RETURN(void* workspace, c.Workspace(primitive_->WorkspaceBytes(columns, axis)));
     return primitive_->Launch(c.stream(), columns, axis, index.data<int64_t>(), src.data(),
                               dst.data(), workspace);
   }

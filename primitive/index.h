@@ -49,14 +49,15 @@ class Scatter {
     DType src = dtype;       // kAdd: or a 16-bit float, which float32 sums
   };
   virtual ~Scatter() = default;
-  // Of so many columns.
-  virtual size_t WorkspaceBytes(int64_t /*columns*/, const ScatterAxis& /*axis*/) const {
+  virtual size_t WorkspaceBytes(const Elementwise<3>& /*columns*/,
+                                const ScatterAxis& /*axis*/) const {
     return 0;
   }
   // For each column and i < axis.count in this order: src[i] goes to dst[index[i]]. So the result
   // is the same every time, and of elements that go to one place the last one stays. Operands of
   // `columns` in the order index, src, dst. A sum of 16-bit floats is rounded once on CUDA where
-  // columns are held (oneflow_lite/core/held_columns.h), else after each element.
+  // columns are held (oneflow_lite/core/held_columns.h), else after each element. There long lines,
+  // and many rows of one index, are joined by their sorted places, as those of index_rows.h.
   virtual Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,
                         const int64_t* index, const void* src, void* dst,
                         void* workspace) const = 0;

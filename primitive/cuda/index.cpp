@@ -34,24 +34,28 @@ class CudaGather final : public Gather {
 class CudaScatter final : public Scatter {
  public:
   CudaScatter(cuda::ScatterRunLauncher launcher, const Spec& spec)
-      : launcher_(launcher),
-        line_(spec.src == spec.dtype
-                  ? cuda::FindLineJoin(spec.dtype, static_cast<cuda::ScatterStore>(spec.mode))
-                  : nullptr),
-        spec_(spec) {}
-  size_t WorkspaceBytes(int64_t columns, const ScatterAxis& axis) const override {
-    if (spec_.mode == Mode::kPut) return cuda::ScatterRunWorkspace(columns, DimOf(axis));
+      : launcher_(launcher), spec_(spec) {
+    if (spec.src != spec.dtype) return;
+    const auto store = static_cast<cuda::ScatterStore>(spec.mode);
+    extremes_ = cuda::FindRowExtremes(spec.dtype, store);
+    if (!extremes_) join_ = cuda::FindRowJoin(spec.dtype, store);
+  }
+  size_t WorkspaceBytes(const Elementwise<3>& columns, const ScatterAxis& axis) const override {
+    if (spec_.mode == Mode::kPut) return cuda::ScatterRunWorkspace(columns.numel, DimOf(axis));
     size_t bytes = 0;
-    if (Sorts(columns, axis)) {
-      static_cast<void>(cuda::IndexSumWorkspaceBytes(spec_.dtype, RowsOf(axis), &bytes));
+    if (join_ && AreLongRows(columns, axis)) {
+      static_cast<void>(
+          cuda::IndexSumWorkspaceBytes(spec_.dtype, RowsOf(columns.numel, axis), &bytes));
     }
     return bytes;
   }
   Status Launch(Stream& stream, const Elementwise<3>& columns, const ScatterAxis& axis,
                 const int64_t* index, const void* src, void* dst, void* workspace) const override {
     return cuda::RunOn(stream, kName, [&](cudaStream_t s) {
-      if (workspace && Sorts(columns.numel, axis)) {
-        return line_({RowsOf(axis), true, 1, -1, index, src, dst, workspace}, s);
+      const bool rows = (extremes_ || (join_ && workspace)) && AreLongRows(columns, axis);
+      if (rows && extremes_) return extremes_(RowsOf(columns.numel, axis), index, src, dst, s);
+      if (rows) {
+        return join_({RowsOf(columns.numel, axis), true, 1, -1, index, src, dst, workspace}, s);
       }
       return launcher_({cuda::ToStrided(columns), DimOf(axis), index, src, dst, workspace},
                        cuda::LimitsOf(stream), s);
@@ -59,14 +63,17 @@ class CudaScatter final : public Scatter {
   }
 
  private:
-  // Of a long line the elements are sorted by their places, as those of index_add.
-  bool Sorts(int64_t columns, const ScatterAxis& axis) const {
-    constexpr int64_t kLong = 1 << 15;
-    return line_ && columns == 1 && axis.count >= kLong && axis.index_stride == 1 &&
-           axis.dst_stride == 1;
+  // Whether the columns lie side by side and go by one index, as a repeated one does: then they are
+  // rows, as those of index_add, and so many that this takes less time than their columns do.
+  static bool AreLongRows(const Elementwise<3>& columns, const ScatterAxis& axis) {
+    constexpr int64_t kLongLine = 1 << 15, kLongRows = 1 << 12;
+    if (axis.count < (columns.numel == 1 ? kLongLine : kLongRows)) return false;
+    if (axis.index_stride != 1 || axis.dst_stride != columns.numel) return false;
+    return columns.ndim == 0 || (columns.ndim == 1 && columns.strides[0][0] == 0 &&
+                                 columns.strides[1][0] == 1 && columns.strides[2][0] == 1);
   }
-  static cuda::RowsProblem RowsOf(const ScatterAxis& axis) {
-    return {1, axis.size, axis.count, 1, 0, axis.src_stride, axis.from_end};
+  static cuda::RowsProblem RowsOf(int64_t columns, const ScatterAxis& axis) {
+    return {1, axis.size, axis.count, columns, 0, axis.src_stride, axis.from_end};
   }
   static cuda::ScatterDim DimOf(const ScatterAxis& axis) {
     return {axis.count,      axis.size,       axis.index_stride,
@@ -74,7 +81,8 @@ class CudaScatter final : public Scatter {
   }
 
   cuda::ScatterRunLauncher launcher_;
-  cuda::IndexSumLauncher line_;
+  cuda::RowExtremesLauncher extremes_ = nullptr;
+  cuda::IndexSumLauncher join_ = nullptr;
   Spec spec_;
 };
 

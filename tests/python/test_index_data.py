@@ -449,6 +449,49 @@ def test_text_and_fractions_are_no_places():
             x[protocol(np.array([0.0, 1.0]))]
 
 
+# On CUDA rows of one index are summed by their sorted places from 4096 on, lines from 32768 on;
+# extremes of elements of 4 bytes and more are exchanged in memory from there on.
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("count", "inner"),
+    [(4095, 3), (4096, 2), (4096, 3), (4097, 64), (32767, 1), (32768, 1), (32769, 1)],
+)
+def test_rows_that_share_an_index(count, inner, dtype, device):
+    size = 40
+    index = RNG.integers(0, size, count)
+    x = RNG.integers(-9, 9, (size, inner)).astype(dtype)
+    rows = RNG.integers(-9, 9, (count, inner)).astype(dtype)
+    shared = flow.tensor(index, device=device)[:, None].expand(count, inner)
+    of_rows = flow.tensor(rows, device=device)
+    for name, ufunc in (("sum", np.add), ("amax", np.maximum), ("amin", np.minimum)):
+        want, values = x.copy(), rows
+        if dtype.startswith("float") and name != "sum":
+            want[[1, 3]], values = np.nan, rows.copy()
+            values[[5, count - 1], 0] = np.nan
+        given = of_rows if values is rows else flow.tensor(values, device=device)
+        start = flow.tensor(want, device=device)
+        ufunc.at(want, index, values)
+        got = [start.scatter_reduce(0, shared, given, name) for _ in range(2)]
+        np.testing.assert_array_equal(host(got[0]), want)
+        np.testing.assert_array_equal(host(got[1]), want)
+        behind = flow.zeros(size, inner + 1, dtype=start.dtype, device=device)[:, 1:].copy_(start)
+        behind.scatter_reduce_(0, shared, given, name)
+        np.testing.assert_array_equal(host(behind), want)
+
+
+# Of zeros of both signs the extreme one stays on CUDA, whichever comes first.
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_extremes_of_zeros_in_many_rows(dtype, device):
+    zeros = np.where(RNG.random(2**16) < 0.5, 0.0, -0.0).astype(dtype)
+    index = flow.zeros(2**16, dtype=flow.int64, device=device)
+    for name in ("amax", "amin"):
+        start = flow.zeros(1, dtype=getattr(flow, dtype), device=device)
+        got = host(start.scatter_reduce(0, index, flow.tensor(zeros, device=device), name))
+        assert got[0] == 0
+        if device == "cuda":
+            assert np.signbit(got[0]) == (name == "amin")
+
+
 # On CUDA neighbours that share a place are read in words of 16 bytes, where they are whole ones.
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
 @pytest.mark.parametrize("inner", [1, 2, 4, 8, 16, 24, 100])

@@ -41,8 +41,13 @@ using ScatterRunLauncher = cudaError_t (*)(const ScatterRun&, const DeviceLimits
 // What becomes of what is there, as in primitive/index.h.
 enum class ScatterStore : uint8_t { kPut, kAdd, kMul, kMax, kMin };
 ScatterRunLauncher FindScatterRun(DType dtype, DType src, ScatterStore store);
-// Of a line of elements by sorted places; null where there is none. Its `add` is true.
-IndexSumLauncher FindLineJoin(DType dtype, ScatterStore store);
+// Rows by sorted places; null where there is none. Its `add` is true.
+IndexSumLauncher FindRowJoin(DType dtype, ScatterStore store);
+// Rows of kMax or kMin by exchanges in memory, whose order does not matter; null for other stores
+// and for elements of fewer than 4 bytes. Of zeros of both signs the extreme one stays.
+using RowExtremesLauncher = cudaError_t (*)(const RowsProblem&, const int64_t* index, const void* x,
+                                            void* y, cudaStream_t);
+RowExtremesLauncher FindRowExtremes(DType dtype, ScatterStore store);
 // Bytes for a scatter that overwrites.
 size_t ScatterRunWorkspace(int64_t columns, const ScatterDim& dim);
 
