@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bin_counts: of float32, float64 and int64, on the CPU alone.
+// bin_counts: of float32, float64 and int64.
 #include "primitive/bin_counts.h"
 
 #include "kernels/primitive_kernel.h"
@@ -20,10 +20,16 @@ class BinCountsKernel final : public PrimitiveKernel<BinCounts> {
   }
 };
 
+constexpr DTypeSet kCounted =
+    SetOf(DType::kFloat32) | SetOf(DType::kFloat64) | SetOf(DType::kInt64);
+// By device, as a KernelSet asks.
 OFL_REGISTER_KERNEL({.op = "bin_counts",
                      .device = DeviceType::kCPU,
-                     .dtypes = SetOf(DType::kFloat32) | SetOf(DType::kFloat64) |
-                               SetOf(DType::kInt64),
+                     .dtypes = kCounted,
+                     .bind = BindByInput<BinCountsKernel>});
+OFL_REGISTER_KERNEL({.op = "bin_counts",
+                     .device = DeviceType::kCUDA,
+                     .dtypes = kCounted,
                      .bind = BindByInput<BinCountsKernel>});
 
 }  // namespace

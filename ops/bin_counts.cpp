@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bin_counts: what histc, histogram and bincount come to on the CPU.
+// bin_counts: what histc, histogram and bincount come to.
 #include <cmath>
 
 #include "oneflow_lite/core/error.h"

@@ -19,7 +19,8 @@ class BinCounts {
   // weights, their sum (both of the dtype); the last bin has both ends, NaN is in none. Without
   // edges an element's bin is (x - low) * bins / (high - low), computed in the dtype step by step
   // (of integers in float64) and cut off. With bins + 1 edges that never fall, whose first is low
-  // and whose last is high, it is the last bin that begins at x or before.
+  // and whose last is high, it is the last bin that begins at x or before. Edges and weights are
+  // for the CPU alone.
   virtual Status Launch(Stream& stream, int64_t n, const void* x, int64_t bins, double low,
                         double high, const void* edges, const void* weights, void* sums) const = 0;
 };

@@ -78,6 +78,22 @@ def test_histc_computes_in_the_dtype(dtype, bins, ends):
     np.testing.assert_array_equal(host(flow.histc(tensor(x, dtype), bins, *ends)), want)
 
 
+# On CUDA up to 12288 bins are counted in a block's own memory. The largest n is odd, and more than
+# all blocks read at a time.
+@pytest.mark.parametrize("bins", [1, 7, 12288, 12289])
+@pytest.mark.parametrize("n", [0, 1, 4097, 3_000_001])
+def test_counts_in_few_and_many_bins(n, bins, device):
+    numbers = RNG.integers(0, bins, n)
+    found = flow.bincount(flow.tensor(numbers, device=device), minlength=bins)
+    np.testing.assert_array_equal(host(found), np.bincount(numbers, minlength=bins))
+    x = RNG.standard_normal(n).astype(np.float32)
+    x[: n // 9] = np.inf
+    want = counted_in_the_dtype(x, bins, (-1, 2))
+    for offset in (0, 1):
+        given = flow.tensor(np.append(np.zeros(offset, np.float32), x), device=device)[offset:]
+        np.testing.assert_array_equal(host(flow.histc(given, bins, -1, 2)), want)
+
+
 def test_histc_of_other_dtypes():
     for dtype in ("uint8", "int16", "int64", "float16", "bfloat16"):
         x = tensor(np.arange(100) % 11, dtype)

@@ -99,15 +99,16 @@ def _missing(subject: Subject, where: str) -> str:
     """Why the op does not run there; empty where it does."""
     if not subject.kernel_dtypes(where):
         return f"no kernel for {where}"
-    if where == "cuda":  # a kernel for any device may lack the primitive of one
-        try:
-            subject.run(subject.on(subject.calls[0], where))
-        except NotImplementedError as error:
-            return str(error)
-        except Exception as error:
-            if subject.info is None and "must be on one device" in str(error):
-                return f"a function that uses tensors of its own: {error}"
-            # Else the checks will tell what is wrong.
+    if where == "cuda":  # a kernel for any device may lack the primitive of one, or a part of it
+        for call in subject.calls:
+            try:
+                subject.run(subject.on(call, where))
+            except NotImplementedError as error:
+                return str(error)
+            except Exception as error:
+                if subject.info is None and "must be on one device" in str(error):
+                    return f"a function that uses tensors of its own: {error}"
+                # Else the checks will tell what is wrong.
     return ""
 
 
