@@ -4,9 +4,11 @@
 #include "functional/argument_names.h"
 #include "functional/copy.h"
 #include "functional/operands.h"
+#include "functional/select.h"
 #include "functional/unary_table.h"
 #include "oneflow_lite/core/error.h"
 #include "oneflow_lite/framework/autograd.h"
+#include "oneflow_lite/framework/destination.h"
 #include "oneflow_lite/framework/dispatch.h"
 #include "oneflow_lite/framework/function.h"
 #include "oneflow_lite/framework/global.h"
@@ -163,8 +165,24 @@ StatusOr<Tensor> CumProdInto(const Tensor& self, int64_t dim, std::optional<DTyp
 StatusOr<Tensor> MaskedScatterInto(const Tensor& self, const Tensor& mask, const Tensor& source) {
   return Into<"masked_scatter">(self, mask, source);
 }
+// The op reads each element of self before it writes it, and its gradient needs none of them: the
+// result may take self's memory, where nothing else that is read lies in that.
 StatusOr<Tensor> MaskedFillInto(const Tensor& self, const Tensor& mask, const Operand& value) {
-  return Into<"masked_fill">(self, mask, value);
+  constexpr char kName[] = "masked_fill_";
+  if (!self.defined()) return NotDefined(kName, "self");
+  const auto apart = [&](const Tensor& t) {
+    return t.defined() && !GlobalOf(t) && !t.storage()->Overlaps(*self.storage());
+  };
+  const Tensor* const number = std::get_if<Tensor>(&value);
+  const bool over = !(GradEnabled() && autograd::RequiresGrad(self)) && !GlobalOf(self) &&
+                    self.ndim() > 0 && self.is_contiguous() && apart(mask) &&
+                    (!number || (apart(*number) && !autograd::RequiresGrad(*number)));
+  std::optional<internal::Destination> there;
+  if (over) there.emplace(self);
+  const StatusOr<Tensor> y = MaskedFill(self, mask, value);
+  there.reset();
+  if (!y.ok()) return WithArgument(Renamed(kName, y.status()), "input", "self");
+  return y->IsSame(self) ? self : CopyInto(self, *y);
 }
 StatusOr<Tensor> AddmmInto(const Tensor& self, const Tensor& a, const Tensor& b, Scalar beta,
                            Scalar alpha) {

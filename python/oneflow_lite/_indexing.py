@@ -264,9 +264,11 @@ def _write(x: Tensor, index: Any, value: Any, accumulate: bool) -> None:
             # Of x's dtype: a wider one would round the elements that stay.
             filled = value if isinstance(value, Tensor) else _ext.tensor(value, dtype=x.dtype)
             filled = filled.to(x.device, x.dtype).reshape(())
-            filled = x + filled if accumulate else filled
             check_index_device(x, index)
-            x.copy_(_C.where(index.to(x.device), filled, x))
+            if accumulate:
+                x.copy_(_C.where(index.to(x.device), x + filled, x))
+            else:
+                x.masked_fill_(index.to(x.device), filled)
             return
     plan = _Plan(x, index)
     rows, places, shape = plan.flat()

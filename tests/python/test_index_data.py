@@ -508,3 +508,67 @@ def test_gather_of_rows(offset, inner, dtype, device):
         beyond = (index >= 4)[:, :, None] & np.ones(inner, bool)
         nothing = got != got if dtype.startswith("float") else got == 0
         assert nothing[beyond].all()
+
+
+FILLS = {
+    "number": lambda x: 7,
+    "tensor": lambda x: flow.tensor(7.0, device=x.device),
+    "element": lambda x: x.reshape(-1)[-1],
+}
+LAYOUTS = {
+    "dense": lambda x: x,
+    "behind": lambda x: x.reshape(-1)[3:].view(-1, 3),
+    "transposed": lambda x: x.transpose(0, 1),
+    "one": lambda x: x[1, 1],
+}
+
+
+@pytest.mark.parametrize("fill", FILLS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float16", "float32"])
+def test_fills_where_a_mask_holds(dtype, layout, fill, device):
+    """In place, in the tensor's own memory; the mask or the number may lie in that, too."""
+    values = RNG.integers(0, 2 if dtype == "bool" else 9, (6, 6)).astype(dtype)
+
+    def made():
+        x = LAYOUTS[layout](flow.tensor(values, device=device))
+        return x, host(x).copy(), FILLS[fill](x)
+
+    x, before, number = made()
+    masks = {"other": flow.tensor(RNG.random(before.shape) < 0.5, device=device)}
+    if before.ndim == 2:
+        masks["row"] = masks["other"][:1]
+    for mask in masks.values():
+        x, before, number = made()
+        held = host(number) if isinstance(number, flow.Tensor) else number
+        want = np.where(host(mask), np.asarray(held).astype(dtype), before)
+        assert x.masked_fill_(mask, number) is x
+        np.testing.assert_array_equal(host(x), want)
+        if mask.shape == x.shape and x.ndim:
+            x, before, number = made()
+            version = x._version
+            x[mask] = number
+            np.testing.assert_array_equal(host(x), want)
+            assert x._version > version
+    if dtype == "bool" and before.ndim == 2 and before.shape[0] == before.shape[1]:
+        x, before, number = made()
+        x.masked_fill_(x.transpose(0, 1), False)
+        np.testing.assert_array_equal(host(x), before & ~before.T)
+
+
+def test_fills_with_a_gradient(device):
+    x = flow.tensor(X, device=device, requires_grad=True)
+    number = flow.tensor(2.0, dtype=flow.float64, device=device, requires_grad=True)
+    mask = flow.tensor(FULL, device=device)
+    for write in (lambda y: y.masked_fill_(mask, number), lambda y: y.__setitem__(mask, number)):
+        x.grad = number.grad = None
+        y = x * 2
+        write(y)
+        (y * y).sum().backward()
+        np.testing.assert_allclose(host(x.grad), np.where(FULL, 0, 8 * X))
+        assert host(number.grad) == pytest.approx(4 * FULL.sum())
+    plain = flow.zeros(3, 4, 5, dtype=flow.float64, device=device)
+    plain.masked_fill_(mask, number)
+    assert plain.requires_grad
+    with pytest.raises(RuntimeError):
+        flow.zeros(1, device=device).expand(3).masked_fill_(flow.ones(3, device=device) > 0, 1)
