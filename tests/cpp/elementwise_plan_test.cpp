@@ -542,6 +542,9 @@ TEST_F(ElementwisePlanTest, FormsAndConversions) {
   const cuda::PassTypes<2> into_half{
       {DType::kFloat32, DType::kFloat32}, DType::kFloat32, DType::kFloat16};
   EXPECT_EQ(Plan(c, into_half)[0].narrow, 0u);  // of floats of 32 bits
+  const auto narrow = [&](DType t) { return Plan(c, {{t, t}, t, t})[0].narrow; };
+  EXPECT_EQ(narrow(DType::kUInt8) + narrow(DType::kInt8) + narrow(DType::kInt16), 3u);
+  EXPECT_EQ(narrow(DType::kInt32) + narrow(DType::kInt64) + narrow(DType::kFloat32), 0u);
   const auto code = [](DType t) { return static_cast<uint32_t>(t); };
   EXPECT_EQ(p.held[0], code(DType::kFloat32));  // converted as it is loaded: it is wider
   EXPECT_EQ(p.round[0], code(DType::kFloat16));

@@ -4,6 +4,8 @@
 // instructions has the base Long or LongInDouble: it is called, and not repeated for each element.
 #pragma once
 
+#include <stdint.h>
+
 #include <type_traits>
 #include <utility>
 
@@ -42,9 +44,14 @@ template <class Op, class C, class = void>
 inline constexpr bool kHasNarrow = false;
 template <class Op>
 inline constexpr bool kHasNarrow<Op, float, std::void_t<decltype(&Op::Narrow)>> = true;
+// The same of a function of integers: Short(x, ...), of integers of 8 and 16 bits.
+template <class Op>
+inline constexpr bool kHasNarrow<Op, int32_t, std::void_t<decltype(&Op::Short)>> = true;
 template <bool kNarrow, class Op, class C, class... Rest>
 OFL_HOST_DEVICE auto CallForm(const Op& op, C x, Rest... rest) {
-  if constexpr (kNarrow) {
+  if constexpr (kNarrow && std::is_integral_v<C>) {
+    return op.Short(x, rest...);
+  } else if constexpr (kNarrow) {
     return op.Narrow(x, rest...);
   } else {
     return CallOp(op, x, rest...);

@@ -89,7 +89,8 @@ struct Pass {
                            // loading converts
   uint32_t round[N] = {};  // a 16-bit float to which elements are rounded first, else held
   uint32_t stored = 0;     // dtype of the output
-  uint32_t narrow = 0;     // inputs are rounded to 16 bits, and results stored in them
+  uint32_t narrow = 0;     // inputs are rounded to 16 bits, and results stored in them; or the
+                           // common dtype is an integer of up to 16 bits
   // A 16-bit float, or 0: all inputs are elements of it or kValue, and results elements of it or
   // bool. Units follow each other from a boundary on.
   uint32_t plain = 0;

@@ -207,7 +207,8 @@ Pass<N> PlanPass(const PassTypes<N>& types, const Elementwise<N + 1>& g, const P
   }
   p.stored = static_cast<uint32_t>(types.out);
   const auto narrow = [](DType t) { return IsFloating(t) && SizeOf(t) == 2; };
-  p.narrow = narrow(types.common) && narrow(types.out);
+  const bool short_integers = !IsFloating(types.common) && SizeOf(types.common) <= 2;
+  p.narrow = short_integers || (narrow(types.common) && narrow(types.out));
   bool alike = narrow(types.common) && (types.out == types.common || types.out == DType::kBool);
   bool dense = g.ndim <= 1;
   for (int i = 0; i < N; ++i) {
