@@ -86,6 +86,8 @@ SOUGHT = [
     S(T((2, 5), "ordered"), T((2, 3))), S(T((2, 3, 8), "ordered"), T((2, 3, 1)), right=True),
    S(T((9,), "ordered"), T(())), S(T((0,), "ordered"), T((3,))),
     S(T((4,), "ordered"), T((0, 2))), S(T((130,), "ordered"), T((1025,))),
+    # 512 keys of a block of a GPU, from one row and from several.
+    S(T((1,), "ordered"), T((512,)), right=True), S(T((3, 16), "ordered"), T((3, 171))),
 ]  # fmt: skip
 NO_MEDIAN = "(): there is no median of no elements: shape [2, 0]"
 PAIR = [same, always("int64")]
