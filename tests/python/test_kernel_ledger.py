@@ -20,8 +20,6 @@ MOST_INSTANCES = 40
 MORE_INSTANCES = {
     ("layer_norm forward", "bfloat16"): 42,
     ("layer_norm forward", "float16"): 42,
-    ("rms_norm forward", "bfloat16"): 41,
-    ("rms_norm forward", "float16"): 41,
 }
 
 
