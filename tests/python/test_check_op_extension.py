@@ -97,7 +97,7 @@ def test_extensions_in_cpp(tmp_path, monkeypatch, capfd):
     assert right["sharding"].detail == "S(0) -> S(0), S(1) -> S(1), P -> P"
     for op, name, detail in [
         (ops.sbp, "sharding", "as S(0) -> B in 2 parts"),
-        (ops.sbp_count, "sharding", "does not fit a call"),
+        (ops.sbp_count, "sharding", "one entry per input and output"),
         (ops.cost, "cost", "costs 1 bytes"),
         (ops.cost_throws, "cost", "costs nan bytes"),
         (ops.sbp_throws, "sharding", "checked::sbp_throws(): yours"),
