@@ -72,6 +72,19 @@ HWY_INLINE void UpdateScale(D d, const MultiFactors<C>& f, Values<D>& e) {
   e.a() = hn::IfThenElse(hn::Or(bad, due), hn::Zero(d), counted);
 }
 
+template <class D, class C>
+HWY_INLINE void UpdateAdadelta(D d, const MultiFactors<C>& f, Values<D>& e) {
+  const auto set = [&](C x) OFL_SIMD_LAMBDA { return hn::Set(d, x); };
+  const auto square = [&](auto mean, auto x) OFL_SIMD_LAMBDA {
+    return hn::MulAdd(set(f.keep), mean, hn::Mul(hn::Mul(set(f.add), x), x));
+  };
+  const auto root = [&](auto x) OFL_SIMD_LAMBDA { return hn::Sqrt(hn::Add(x, set(f.eps))); };
+  e.a() = square(e.a(), e.g());
+  const auto step = hn::Mul(hn::Div(root(e.b()), root(e.a())), e.g());
+  e.b() = square(e.b(), step);
+  e.p() = hn::NegMulAdd(set(f.rate), step, e.p());
+}
+
 // The formulas of primitive/multi_tensor.h on vectors.
 template <MultiTensorOp op, class D, class C>
 HWY_INLINE void Apply(D d, const MultiTensors& t, const MultiFactors<C>& f, Values<D>& e) {
@@ -98,14 +111,7 @@ HWY_INLINE void Apply(D d, const MultiTensors& t, const MultiFactors<C>& f, Valu
     if (t.data[kSlotC]) step = e.c() = hn::MulAdd(set(f.keep2), e.c(), step);
     e.p() = hn::NegMulAdd(rate, step, e.p());
   } else if constexpr (op == MultiTensorOp::kAdadelta) {
-    const auto square = [&](auto mean, auto x) OFL_SIMD_LAMBDA {
-      return hn::MulAdd(set(f.keep), mean, hn::Mul(hn::Mul(set(f.add), x), x));
-    };
-    const auto root = [&](auto x) OFL_SIMD_LAMBDA { return hn::Sqrt(hn::Add(x, set(f.eps))); };
-    e.a() = square(e.a(), e.g());
-    const auto step = hn::Mul(hn::Div(root(e.b()), root(e.a())), e.g());
-    e.b() = square(e.b(), step);
-    e.p() = hn::NegMulAdd(rate, step, e.p());
+    UpdateAdadelta(d, f, e);
   } else if constexpr (op == MultiTensorOp::kAdagrad) {
     e.a() = hn::MulAdd(e.g(), e.g(), e.a());
     e.p() = hn::NegMulAdd(rate, hn::Div(e.g(), hn::Add(hn::Sqrt(e.a()), set(f.eps))), e.p());

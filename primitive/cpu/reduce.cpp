@@ -11,7 +11,7 @@
 #include "primitive/cpu/reduce_expanded.h"
 #include "primitive/cpu/reduce_moments.h"
 #include "primitive/cpu/reduce_runs.h"
-#include "primitive/cpu/reducers.h"
+#include "primitive/cpu/reducer_pairs.h"
 
 namespace oneflow_lite {
 namespace {

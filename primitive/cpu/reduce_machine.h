@@ -18,10 +18,8 @@
 //   kAddsRows; the first ones need no Begin
 //   Total Lane(const Lanes&, int64_t i) const;
 //   void Finish(const Total*, int64_t n, int64_t axis, int64_t index) const;  // to the outputs
-//   void FinishLanes(const Lanes&, same) const;  // of lanes that hold whole slices, if
-//   kFinishesLanes
-//   void FoldLanes(Lanes&, int64_t rows, int64_t width) const;  // into the first row, if
-//   kFoldsLanes
+//   void FinishLanes(const Lanes&, same) const;  // if kFinishesLanes: lanes hold whole slices
+//   void FoldLanes(Lanes&, int64_t rows, int64_t width) const;  // if kFoldsLanes: into the first
 //   void Rows(int64_t rows, int64_t n, Chunk, int64_t stride, Total*) const;  // Row of each, if
 //   kTakesRows
 #pragma once

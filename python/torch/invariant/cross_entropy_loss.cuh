@@ -66,28 +66,7 @@ struct OwnLossRow : LossRow<T> {
       if (smooth && rank + i * size < extras) part.deviation += extra.v[i] - anchor;
     }
     if constexpr (kTurn == 0) {
-      const auto held = OwnPacks<kLanes, kWords>(turn, past);
-      C max = MaxOf<C>(extra), sum = 0;
-#pragma unroll
-      for (int k = 0; k < kWords; ++k) {
-        if (begin + lane + k * kLanes < end) max = Larger{}(max, MaxOf<C>(held.v[k].Get()));
-      }
-      const RowExponential<C> exp(max = ReduceLanes<kLanes>(max, Larger{}));
-#pragma unroll
-      for (int i = 0; i < kExtras; ++i) {
-        if (rank + i * size < extras) sum += exp(extra.v[i]);
-      }
-#pragma unroll
-      for (int k = 0; k < kWords; ++k) {
-        if (begin + lane + k * kLanes >= end) continue;
-        const Pack<C, N> v = GetAs<C>(held.v[k]);
-        C some = exp(v.v[0]);
-#pragma unroll
-        for (int i = 1; i < N; ++i) some += exp(v.v[i]);
-        sum += some;
-        if (smooth) part.deviation += DeviationOf(v, anchor);
-      }
-      part.sum = {max, ReduceLanes<kLanes>(sum, Plus{}) * exp.Weight()};
+      FoldHeld<kLanes, kWords>(turn, past, begin + lane, end, extra, rank, size, extras);
     } else {
       if (rank < extras) part.sum.Add(extra);
       constexpr int kStep = kWords * kLanes;
@@ -119,6 +98,35 @@ struct OwnLossRow : LossRow<T> {
   }
 
  private:
+  // The words that a lane holds, every kLanes-th pack from `first` to `end`, and its extras, by the
+  // maximum of all lanes: each exponential once.
+  template <int kLanes, int kWords, int kExtras, class Index>
+  __device__ __forceinline__ void FoldHeld(uint32_t (&words)[kWords + 1][4], unsigned past,
+                                           Index first, Index end, const Pack<C, kExtras>& extra,
+                                           int rank, int size, int extras) {
+    const auto held = OwnPacks<kLanes, kWords>(words, past);
+    C max = MaxOf<C>(extra), sum = 0;
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      if (first + k * kLanes < end) max = Larger{}(max, MaxOf<C>(held.v[k].Get()));
+    }
+    const RowExponential<C> exp(max = ReduceLanes<kLanes>(max, Larger{}));
+#pragma unroll
+    for (int i = 0; i < kExtras; ++i) {
+      if (rank + i * size < extras) sum += exp(extra.v[i]);
+    }
+#pragma unroll
+    for (int k = 0; k < kWords; ++k) {
+      if (first + k * kLanes >= end) continue;
+      const Pack<C, N> v = GetAs<C>(held.v[k]);
+      C some = exp(v.v[0]);
+#pragma unroll
+      for (int i = 1; i < N; ++i) some += exp(v.v[i]);
+      sum += some;
+      if (p.smoothing != 0) part.deviation += DeviationOf(v, anchor);
+    }
+    part.sum = {max, ReduceLanes<kLanes>(sum, Plus{}) * exp.Weight()};
+  }
   // A lane's words: every kLanes-th from `first` to `last`.
   template <int kLanes, int kWords, class Index>
   static __device__ __forceinline__ void LoadWords(const uint4* words, Index first, Index last,
