@@ -446,6 +446,13 @@ OPS = [
             "arange(): start 0, end 3 and step 0 must be finite, and the step not 0"),
         Bad(lambda d: flow.arange(0, 3, -1, device=d), ValueError,
             "arange(): from 0 no step of -1 leads to 3")]),
+    Op("linspace", [S(0, 3, 7), S(2.5, -1.5, 5), S(1, 2, 1), S(1, 2, 0)], np.linspace, FLOATS,
+       bound="pointwise", factory=True, errors=[
+        Bad(lambda d: flow.linspace(0, 1, -1, device=d), ValueError,
+            "linspace(): steps is -1, but it must not be negative")]),
+    Op("logspace", [S(0, 3, 7), S(2.5, -1.5, 5, 2.0), S(1, 2, 1), S(1, 2, 0)],
+       lambda start, end, steps, base=10.0: np.logspace(start, end, steps, base=base), FLOATS,
+       bound="pointwise", factory=True),
     Op("rand", SIZES, None, FLOATS, factory=True, errors=[
         Bad(lambda d: flow.rand(2, dtype=flow.int32, device=d), DTypeError,
             "rand(): the result has dtype int32, but it must be float16, bfloat16, float32 or "
