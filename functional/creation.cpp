@@ -23,7 +23,7 @@ namespace {
 // A new tensor, or why there is none: what it is asked for is its size.
 StatusOr<Tensor> Leaf(StatusOr<Tensor> t, bool requires_grad) {
   if (!t.ok()) return WithArgument(t.status(), "shape", "size");
-  if (t.ok() && requires_grad) OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(*t, true));
+  if (requires_grad) OFL_RETURN_IF_ERROR(autograd::SetRequiresGrad(*t, true));
   return t;
 }
 
